@@ -22,12 +22,14 @@ export function lingeringClose(socket: Duplex): void {
   if (closing.has(socket) || socket.destroyed) return
   closing.add(socket)
   let discarded = 0
-  socket.pause() // until the response is sent; destroyStalled handles a client that reads none
   socket.removeAllListeners('data') // the parser's
   socket.on('data', ({ length }: Buffer) => {
     discarded += length
     if (discarded >= DISCARDED_BYTES_MAX) socket.destroy()
   })
+  // Until the response is sent; destroyStalled handles a client that reads none. Only after the
+  // listener has detached the parser, which stops reads of its own on a pause and never resumes.
+  socket.pause()
   socket.end(() => {
     const timer = setTimeout(() => {
       socket.destroy()

@@ -1,6 +1,6 @@
 // Avoids the reload of the home page: sends the form to the API, shows the result in the elements
 // that the server rendered, and copies the short link. The form also works without this file. It
-// sends requests only to /v1/urls of its own origin.
+// sends requests only to /v1/urls and /{code}.svg of its own origin.
 
 /** The deadline of a response; the server's own deadline is earlier. */
 const RESPONSE_MS_MAX = 15_000
@@ -17,6 +17,14 @@ const submit = element('submit')
 const copy = element('copy')
 /** @type {HTMLAnchorElement} */
 const short = element('short')
+/** @type {HTMLImageElement} */
+const qr = element('qr')
+/** @type {HTMLAnchorElement} */
+const qrDownload = element('qr-download')
+/** @type {HTMLInputElement} */
+const alias = element('custom_alias')
+const suggestion = element('suggestion')
+const suggestionUse = element('suggestion-use')
 const result = element('result')
 const message = element('message')
 const statusLine = element('status')
@@ -34,10 +42,13 @@ form.addEventListener('submit', (event) => {
 for (const input of inputs) {
   input.addEventListener('input', () => {
     showFault(input, '')
+    if (input === alias) suggestion.hidden = true
   })
 }
 copy.addEventListener('click', () => void copyLink())
 copy.hidden = false
+suggestionUse.addEventListener('click', useSuggestion)
+suggestionUse.hidden = false
 
 async function create() {
   const body = bodyOf(form)
@@ -57,12 +68,15 @@ async function create() {
 }
 
 /**
- * The body for the API; empty fields are absent.
+ * The body for the API; empty fields are absent. Forgives what people paste or omit.
  * @param {HTMLFormElement} from
  */
 function bodyOf(from) {
-  const filled = [...new FormData(from)].filter(([, value]) => value !== '')
+  const trimmed = [...new FormData(from)].map(([name, value]) => [name, String(value).trim()])
+  const filled = trimmed.filter(([, value]) => value !== '')
   const { ttl_days: days, ...rest } = Object.fromEntries(filled)
+  const bareLink = new RegExp(element('long_url').dataset.bareLink ?? '$^', 'u')
+  if (bareLink.test(rest.long_url)) rest.long_url = `https://${rest.long_url}`
   // A value that is not a finite number is sent as a string, which the service rejects; as a JSON
   // number it would be null, and so absent.
   const isInteger = typeof days === 'string' && /^[0-9]+(\.0+)?$/.test(days)
@@ -79,12 +93,13 @@ function newKey() {
 
 /** @typedef {{ shortUrl: string, expiresAt: string | null }} Created */
 /** @typedef {{ pointer: string, detail: string }} Fault */
+/** @typedef {{ faults: Map<string, string>, isTaken?: boolean }} Faults */
 /** @typedef {{ type?: string, detail?: string, errors?: Fault[] }} Problem */
 
 /**
  * The API's response: the link, or sentences by field ('' = the whole form).
  * @param {{ body: string, key: string }} request
- * @returns {Promise<{ created: Created } | { faults: Map<string, string> }>}
+ * @returns {Promise<{ created: Created } | Faults>}
  */
 async function send({ body, key }) {
   try {
@@ -95,7 +110,7 @@ async function send({ body, key }) {
       signal: AbortSignal.timeout(RESPONSE_MS_MAX),
     })
     const json = await response.json().catch(() => ({}))
-    if (typeof json.short_url !== 'string') return { faults: faultsOf(response, json) }
+    if (typeof json.short_url !== 'string') return faultsOf(response, json)
     return { created: { shortUrl: json.short_url, expiresAt: json.expires_at } }
   } catch {
     const text = 'No response arrived: the connection may be down. Please retry;'
@@ -126,7 +141,7 @@ function faultsOf(response, problem) {
     }
     if (faults.size === 0) faults.set('', detail)
   }
-  return faults
+  return { faults, isTaken: name === 'alias-taken' }
 }
 
 /** @param {string | null} seconds */
@@ -140,12 +155,28 @@ function withSubject(input, detail) {
   return `${element(`${input.id}-fault`).dataset.subject} ${detail}`
 }
 
-/** @param {{ faults: Map<string, string> }} outcome */
-function showProblem({ faults }) {
+/** @param {Faults} outcome */
+function showProblem({ faults, isTaken }) {
   message.textContent = faults.get('') ?? ''
+  if (isTaken) showSuggestion(alias.value.trim())
   for (const input of inputs) showFault(input, faults.get(input.id) ?? '')
   const first = inputs.find(({ id }) => faults.has(id))
   if (first !== undefined) first.focus()
+}
+
+/** @param {string} taken */
+function showSuggestion(taken) {
+  const digits = crypto.getRandomValues(new Uint8Array(1))[0].toString(16).padStart(2, '0')
+  element('suggested').textContent = `${taken.slice(0, 7).replace(/[-_]+$/, '')}-${digits}`
+  suggestion.hidden = false
+  statusLine.textContent = `Perhaps available: ${element('suggested').textContent}`
+}
+
+function useSuggestion() {
+  alias.value = element('suggested').textContent
+  showFault(alias, '')
+  suggestion.hidden = true
+  submit.focus()
 }
 
 /** @param {HTMLInputElement} input @param {string} text */
@@ -156,6 +187,7 @@ function showFault(input, text) {
 }
 
 function clearFaults() {
+  suggestion.hidden = true
   message.textContent = ''
   for (const input of inputs) showFault(input, '')
 }
@@ -163,15 +195,22 @@ function clearFaults() {
 /** @param {{ shortUrl: string, longUrl: string, expiresAt: string | null }} link */
 function showLink({ shortUrl, longUrl, expiresAt }) {
   short.href = shortUrl
-  short.textContent = shortUrl
+  const codeAt = shortUrl.lastIndexOf('/') + 1
+  const code = document.createElement('span')
+  code.textContent = shortUrl.slice(codeAt)
+  // It may break before its code, but not within it.
+  short.replaceChildren(shortUrl.slice(0, codeAt), document.createElement('wbr'), code)
   element('target').textContent = longUrl
   element('expiry').replaceChildren(expiryOf(expiresAt))
+  qr.src = qrDownload.href = `${new URL(shortUrl).pathname}.svg`
   statusLine.textContent = `Your short link is ready: ${shortUrl}`
   copy.textContent = 'Copy'
   form.reset()
   for (const input of inputs) input.value = '' // a faulty form from the server resets to its values
   result.hidden = false
   result.focus()
+  // For recent.js; the page works without it.
+  document.dispatchEvent(new CustomEvent('link-created', { detail: { shortUrl, longUrl } }))
 }
 
 /** @param {string | null} expiresAt */

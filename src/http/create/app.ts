@@ -9,6 +9,7 @@ import { getAsset, getFavicon, getRobots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
 import { getProblem } from './get-problem.ts'
+import { getQr } from './get-qr.ts'
 import { type CreateRouteDeps, postLink } from './post-link.ts'
 
 /** Dependencies of the app. */
@@ -30,13 +31,14 @@ export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
 function routesOf(deps: CreateAppDeps): Route[] {
   return [
     { path: '/v1/urls', name: 'urls', handlers: { POST: postLink(deps) } },
-    { path: '/', name: 'home', handlers: { GET: getHome(), POST: postHome(deps) } },
+    { path: '/', name: 'home', handlers: { GET: getHome(deps), POST: postHome(deps) } },
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
     { path: '/problems/:name', name: 'problems', handlers: { GET: getProblem(deps) } },
     { path: '/robots.txt', name: 'robots', handlers: { GET: getRobots() } },
     { path: '/favicon.ico', name: 'favicon', handlers: { GET: getFavicon() } },
     { path: '/assets/:name', name: 'assets', handlers: { GET: getAsset(deps) } },
+    { path: '/:code.svg', name: 'qr', handlers: { GET: getQr(deps) } },
   ]
 }
 

@@ -30,7 +30,7 @@ export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
     // In a rollout a page of another release requests its hash: ours must not be cached under it.
     const hasOurHash = req.url.endsWith(`?v=${asset.hash}`)
     const cacheControl = hasOurHash ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
-    sendFile(req, res, { ...asset, cacheControl })
+    sendFile(req, res, { ...asset, read: () => asset.bytes, cacheControl })
   }
 }
 
@@ -38,32 +38,44 @@ export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
 export function getFavicon() {
   const cacheControl = `public, max-age=${DAY_SECONDS}`
   return (req: Request, res: Response): void => {
-    sendFile(req, res, { ...favicon, cacheControl })
+    sendFile(req, res, { ...favicon, read: () => favicon.bytes, cacheControl })
   }
 }
 
 /** The handler of /robots.txt. */
 export function getRobots() {
-  const file = { bytes: Buffer.from(robots), contentType: 'text/plain; charset=utf-8', hash: '1' }
+  const bytes = Buffer.from(robots)
+  const file = { read: () => bytes, contentType: 'text/plain; charset=utf-8', hash: '1' }
   const cacheControl = `public, max-age=${DAY_SECONDS}`
   return (req: Request, res: Response): void => {
     sendFile(req, res, { ...file, cacheControl })
   }
 }
 
-function sendFile(req: Request, res: Response, file: Asset & { cacheControl: string }): void {
+/** A file to send. */
+interface SentFile extends Pick<Asset, 'contentType' | 'hash'> {
+  /** Called unless the client has the file already. */
+  readonly read: () => Buffer
+  readonly cacheControl: string
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Sends the file, or 304 if the client has it already. */
+export function sendFile(req: Request, res: Response, file: SentFile): void {
   const etag = `"${file.hash}"`
-  const headers = { ETag: etag, 'Cache-Control': file.cacheControl }
+  const headers = { ...file.headers, ETag: etag, 'Cache-Control': file.cacheControl }
   if (req.headers['if-none-match']?.includes(etag) === true) {
     res.writeHead(304, headers)
     res.end()
     return
   }
+  const bytes = file.read()
   res.writeHead(200, {
     ...headers,
     'Content-Type': file.contentType,
-    'Content-Length': file.bytes.length,
+    'Content-Length': bytes.length,
     'X-Content-Type-Options': 'nosniff',
   })
-  res.end(file.bytes)
+  res.end(bytes)
 }

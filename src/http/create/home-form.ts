@@ -1,6 +1,7 @@
 // The form of the home page: parses its bytes into the value that the API's schema validates, and
 // turns a problem into messages at the fields. Does not read the request itself.
-import { type FormField, formFields, type HomeView } from '../pages/home.ts'
+import { randomBytes } from 'node:crypto'
+import { bareLink, type FormField, formFields, type HomeView } from '../pages/home.ts'
 import type { Problem } from '../problem.ts'
 import { invalidRequest, memberNames } from './create-request.ts'
 
@@ -21,15 +22,12 @@ export function parseForm(bytes: Buffer): ParsedForm {
     const fault = { pointer: '', code: 'malformed-form', detail }
     return { entered: emptyForm, parsed: invalidRequest([fault]) }
   }
-  const fields = new Map(pairs)
+  const fields = new Map(pairs.map(([name, value]) => [name, value.trim()]))
   const entered = formOf(fields)
   if (fields.size < pairs.length)
     return { entered, parsed: invalidRequest([duplicateFault(pairs)]) }
   const filled = [...fields].filter(([name, value]) => value !== '' || !isFormField(name))
-  const members = filled.map(([name, value]) => [
-    name,
-    isFormField(name) && formFields[name].isNumber === true ? numberOf(value) : value,
-  ])
+  const members = filled.map(([name, value]) => [name, memberOf(name, value)])
   return { entered, parsed: { value: Object.fromEntries(members) as unknown } }
 }
 
@@ -62,6 +60,12 @@ function duplicateFault(pairs: readonly [string, string][]) {
   return { pointer, code: 'duplicate', detail: 'must not be given more than once' }
 }
 
+/** The member of the API's body; forgives what people paste or omit, unlike the API. */
+function memberOf(name: string, value: string): number | string {
+  if (name === 'long_url' && bareLink.test(value)) return `https://${value}`
+  return isFormField(name) && formFields[name].isNumber === true ? numberOf(value) : value
+}
+
 function numberOf(value: string): number | string {
   return /^[0-9]+(\.0+)?$/.test(value) ? Number(value) : value
 }
@@ -71,12 +75,27 @@ function isFormField(name: string): name is FormField {
 }
 
 /** Where on the page to show a problem, and the messages. */
-export function placeProblem(problem: Problem): Pick<HomeView, 'faults' | 'message'> {
-  if (problem.name === 'alias-taken') return { faults: { custom_alias: problem.detail } }
+export function placeProblem(
+  problem: Problem,
+  entered: HomeView['values'],
+): Pick<HomeView, 'faults' | 'message' | 'suggestion'> {
+  if (problem.name === 'alias-taken') {
+    const suggestion = similarAlias(entered.custom_alias)
+    return { faults: { custom_alias: problem.detail }, suggestion }
+  }
   const faults: Partial<Record<FormField, string>> = {}
   for (const { pointer, detail } of problem.errors ?? []) {
     const name = pointer.slice(1)
     if (isFormField(name)) faults[name] ??= `${formFields[name].subject} ${detail}`
   }
   return Object.keys(faults).length > 0 ? { faults } : { faults, message: problem.detail }
+}
+
+/** Characters of the alias that a suggestion keeps; a hyphen and two hexadecimal digits follow. */
+const KEPT_LENGTH_MAX = 7
+
+/** Another alias, which need not be available; page.js has the same function. */
+function similarAlias(alias: string): string {
+  const kept = alias.slice(0, KEPT_LENGTH_MAX).replace(/[-_]+$/, '')
+  return `${kept}-${randomBytes(1).toString('hex')}`
 }

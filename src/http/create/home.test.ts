@@ -51,6 +51,23 @@ test('GET / is a page with a form, a strict policy and a hidden copy button', as
   expect((await fetch(`${app.url}/`, { method: 'HEAD' })).status).toBe(200)
 })
 
+test('messengers and search engines get a description and the complete address', async () => {
+  const sentence = 'Paste a link and get a short one that always points to the same place.'
+  for (const [path, description] of [
+    ['/', sentence],
+    ['/docs', 'How programs create and resolve short links.'],
+    ['/problems/alias-taken', expect.stringContaining('alias')],
+  ] as const) {
+    const page = await (await fetch(app.url + path)).text()
+    const contentOf = (name: string) => new RegExp(`${name}" content="([^"]*)"`).exec(page)?.[1]
+    expect([contentOf('name="description'), contentOf('property="og:url')]).toEqual([
+      description,
+      BASE_URL + path,
+    ])
+    expect(contentOf('property="og:title')).toBe(/<title>([^<]*)</.exec(page)?.[1])
+  }
+})
+
 test('the response to a valid form has the short link', async () => {
   const before = await countOf('created')
   const fields = { long_url: 'https://example.com/?a=1&b=2', custom_alias: 'mine', ttl_days: '2' }
@@ -58,7 +75,8 @@ test('the response to a valid form has the short link', async () => {
   expect(status).toBe(201)
   expect(headers.get('cache-control')).toBe('no-store')
   expect(headers.get('location')).toBe(`${BASE_URL}/mine`)
-  expect(textOf(text, 'short')).toBe(`${BASE_URL}/mine`)
+  expect(text).toMatch(/id="short"[^>]*>https:\/\/curtail\.example\/<wbr \/><span>mine<\/span></)
+  expect(text).toContain(' src="/mine.svg"')
   expect(textOf(text, 'target')).toBe('https://example.com/?a=1&amp;b=2')
   expect(text).toContain('datetime="2027-01-03T00:00:00.000Z">3 January 2027 at 00:00 UTC<')
   expect(text).not.toMatch(/id="result"[^>]*hidden/)
@@ -110,6 +128,7 @@ test('an outcome of the store is shown on the page, with its status', async () =
       409,
       'The alias mine is in use: choose another',
     ])
+    expect(textOf(taken.text, 'suggested')).toMatch(/^mine-[0-9a-f]{2}$/)
     const messages = {
       'pool-empty': 'No generated code is left: retry, or send a custom_alias',
       'store-unavailable': 'The store is unavailable, and the link was not stored: retry',

@@ -20,8 +20,8 @@ import {
 const formType = /^application\/x-www-form-urlencoded[\t ]*(;|$)/i
 
 /** The handler of GET /. */
-export function getHome() {
-  const body = renderHomePage({ values: emptyForm, faults: {} })
+export function getHome({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
+  const body = renderHomePage({ baseUrl, values: emptyForm, faults: {} })
   return (_req: Request, res: Response): void => {
     sendPage(res, { status: 200, body, cacheControl: 'no-cache' })
   }
@@ -56,7 +56,7 @@ export function postHome(deps: CreateRouteDeps) {
     }
     sendPage(res, {
       status: 201,
-      body: renderHomePage({ values: emptyForm, faults: {}, created }),
+      body: renderHomePage({ baseUrl: deps.baseUrl, values: emptyForm, faults: {}, created }),
       cacheControl: 'no-store',
       headers: { Location: created.shortUrl },
     })
@@ -77,14 +77,14 @@ async function createFromForm(
 }
 
 function sendFaultyPage(
-  { metrics }: CreateRouteDeps,
+  { baseUrl, metrics }: CreateRouteDeps,
   res: Response,
   { problem, values }: { problem: Problem; values: HomeView['values'] },
 ): void {
   metrics.creates.inc({ result: problem.name })
   sendPage(res, {
     status: problemTypes[problem.name].status,
-    body: renderHomePage({ values, ...placeProblem(problem) }),
+    body: renderHomePage({ baseUrl, values, ...placeProblem(problem, values) }),
     cacheControl: 'no-store',
     headers: problemHeaders(problem),
   })

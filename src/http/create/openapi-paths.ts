@@ -24,6 +24,7 @@ export function openApiPaths(baseUrl: string): Record<string, PathItem> {
       get: redirectOperation('resolveLink', 'Resolve a short link'),
       head: redirectOperation('probeLink', 'Resolve a short link without a body'),
     },
+    '/{code}.svg': { get: qrOperation() },
   }
 }
 
@@ -39,6 +40,15 @@ const idempotencyKey: Parameter = {
     'the same link. With another body it is rejected. Choose a key that no other client uses.',
   schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   example: '5f0c6a52-0a53-4c5c-9a5e-3f1f6f0e8d11',
+}
+
+const codeParameter: Parameter = {
+  name: 'code',
+  in: 'path',
+  required: true,
+  description: 'The code or alias. Case-sensitive.',
+  schema: { type: 'string', pattern: '^[0-9A-Za-z_-]{1,10}$' },
+  example: 'spring-26',
 }
 
 function createLink(baseUrl: string): Operation {
@@ -86,16 +96,7 @@ function redirectOperation(operationId: string, summary: string): Operation {
     description:
       'The query of the short link is ignored. Unknown, expired, disabled and deleted links ' +
       'all get the same response.',
-    parameters: [
-      {
-        name: 'code',
-        in: 'path',
-        required: true,
-        description: 'The code or alias. Case-sensitive.',
-        schema: { type: 'string', pattern: '^[0-9A-Za-z_-]{1,10}$' },
-        example: 'spring-26',
-      },
-    ],
+    parameters: [codeParameter],
     responses: {
       301: redirect(
         'Redirects to Location if the deployment uses 301. Cacheable for at most 300 seconds.',
@@ -106,6 +107,36 @@ function redirectOperation(operationId: string, summary: string): Operation {
         ...problems(429, 500, 503),
         default: otherProblem,
       }),
+    },
+  }
+}
+
+function qrOperation(): Operation {
+  return {
+    operationId: 'getQrCode',
+    summary: 'Get the QR code of a short link',
+    description:
+      'An image for print and screens. It depends only on the code: links that do not exist or ' +
+      'have expired have one as well.',
+    parameters: [codeParameter],
+    responses: {
+      200: {
+        description: 'The QR code of the complete short link.',
+        headers: headers(...always, 'ETag', ...limits),
+        content: { 'image/svg+xml': plainText },
+      },
+      304: {
+        description: 'The image with the ETag in If-None-Match is current.',
+        headers: headers(...always, 'ETag', ...limits),
+      },
+      404: {
+        description:
+          '`not-found`: a reserved word, or no code. A page if Accept prefers text/html.',
+        headers: headers(...always),
+        content: { ...problemContent, ...htmlPage },
+      },
+      ...problems(429),
+      default: otherProblem,
     },
   }
 }

@@ -36,7 +36,7 @@ test('every reference resolves', () => {
 })
 
 test('it describes the API, not the pages', () => {
-  expect(Object.keys(document.paths)).toEqual(['/v1/urls', '/{code}'])
+  expect(Object.keys(document.paths)).toEqual(['/v1/urls', '/{code}', '/{code}.svg'])
 })
 
 test('the create operation documents every status that it can return', () => {

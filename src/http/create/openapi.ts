@@ -88,6 +88,10 @@ const headerSchemas = {
   'X-RateLimit-Reset': count(
     'When that limit is fully available, in Unix seconds, if limits apply.',
   ),
+  ETag: z
+    .string()
+    .regex(/^"[\x21\x23-\x7e]+"$/)
+    .meta({ description: 'Identifies the content.' }),
   Allow: z.string().min(1).meta({ description: 'The methods that the path serves.' }),
 } as const
 

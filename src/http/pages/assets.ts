@@ -10,6 +10,7 @@ export interface Asset {
   readonly hash: string
 }
 
+const JS = 'text/javascript; charset=utf-8'
 const CSS = 'text/css; charset=utf-8'
 
 function read(name: string, contentType: string): Asset {
@@ -23,7 +24,8 @@ export const assets: ReadonlyMap<string, Asset> = new Map([
   ['page.css', read('page.css', CSS)],
   ['form.css', read('form.css', CSS)],
   ['docs.css', read('docs.css', CSS)],
-  ['page.js', read('page.js', 'text/javascript; charset=utf-8')],
+  ['page.js', read('page.js', JS)],
+  ['recent.js', read('recent.js', JS)],
 ])
 
 /** The file of `/favicon.ico`. */

@@ -17,6 +17,10 @@ export function renderDocsPage(document: OpenApiDocument): string {
   return renderLayout({
     title: `API reference – ${document.info.title}`,
     style: 'docs.css',
+    summary: {
+      description: 'How programs create and resolve short links.',
+      url: `${document.servers[0]?.url ?? ''}/docs`,
+    },
     main: html`<div class="lead">
         <h1>API reference</h1>
         ${paragraphs(document.info.description)}

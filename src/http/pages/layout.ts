@@ -8,10 +8,18 @@ export interface PageContent {
   readonly main: Html
   /** The page's own style sheet, besides page.css. */
   readonly style?: 'form.css' | 'docs.css'
-  /** Whether the page loads page.js. */
-  readonly script?: boolean
+  /** The scripts of the page; it works if one of them does not load. */
+  readonly scripts?: readonly ('page.js' | 'recent.js')[]
+  /** What search engines and messengers show of the page. */
+  readonly summary?: PageSummary
   /** Whether search engines must not index the page. */
   readonly unlisted?: boolean
+}
+
+/** A page in one sentence, and its complete address. */
+interface PageSummary {
+  readonly description: string
+  readonly url: string
 }
 
 const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
@@ -22,7 +30,8 @@ const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focus
 </svg>`
 
 /** Renders the complete page. */
-export function renderLayout({ title, main, style, script, unlisted }: PageContent): string {
+export function renderLayout(content: PageContent): string {
+  const { title, main, style, scripts = [], summary, unlisted } = content
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -31,10 +40,11 @@ export function renderLayout({ title, main, style, script, unlisted }: PageConte
         <meta name="color-scheme" content="light dark" />
         ${unlisted === true && html`<meta name="robots" content="noindex" />`}
         <title>${title}</title>
+        ${summary && renderSummary(title, summary)}
         <link rel="icon" href="/favicon.ico" sizes="any" />
         <link rel="stylesheet" href="${assetPath('page.css')}" />
         ${style && html`<link rel="stylesheet" href="${assetPath(style)}" />`}
-        ${script === true && html`<script type="module" src="${assetPath('page.js')}"></script>`}
+        ${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>`)}
       </head>
       <body>
         <a class="skip" href="#main">Skip to the content</a>
@@ -50,4 +60,14 @@ export function renderLayout({ title, main, style, script, unlisted }: PageConte
       </body>
     </html> `
   return page.markup
+}
+
+/** The description, and the Open Graph tags, which messengers show as a preview of a link. */
+function renderSummary(title: string, { description, url }: PageSummary): Html {
+  return html`<meta name="description" content="${description}" />
+    <meta property="og:type" content="website" />
+    <meta property="og:site_name" content="Curtail" />
+    <meta property="og:title" content="${title}" />
+    <meta property="og:description" content="${description}" />
+    <meta property="og:url" content="${url}" />`
 }

@@ -7,6 +7,7 @@ import { renderLayout } from './layout.ts'
 export function renderProblemPage(name: string, uri: string, type: ProblemType): string {
   return renderLayout({
     title: `${name} – Curtail`,
+    summary: { description: type.meaning, url: uri },
     main: html`<article class="card lone">
       <p class="eyebrow">Problem type · HTTP ${type.status}</p>
       <h1>${type.title}</h1>

@@ -135,6 +135,24 @@ describe('the edge responds with the problem document', () => {
   })
 })
 
+test('one client gets 429 for more than 20 QR codes at once, another client does not', async () => {
+  const startMs = performance.now()
+  const get = (client: string) => edge.send({ path: '/%61bc.svg', client })
+  const responses = await Promise.all(Array.from({ length: 40 }, () => get('192.0.2.80')))
+  const refilled = Math.ceil(5 * ((performance.now() - startMs) / 1000))
+  const denied = responses.filter(({ status }) => status === 429)
+  expect(denied.length).toBeLessThanOrEqual(20)
+  expect(denied.length).toBeGreaterThanOrEqual(20 - refilled)
+  for (const response of denied) {
+    expectProblem(response, 429, 'rate-limited')
+    expect(jsonOf(response)['rule']).toBe('local')
+    expect(headersOf(response, 'X-RateLimit-Limit')).toEqual(['20'])
+    expect(headersOf(response, 'Retry-After')).toEqual(['1'])
+  }
+  expect((await get('192.0.2.81')).status).toBe(302)
+  await waitFor('the access log', async () => (await edge.log()).at(-1)?.['route'] === 'qr')
+})
+
 describe('the edge', () => {
   test.each(['//a', '/a%2Fb', '/a//b', '/./a', '/a/../b', '/a\\b', '/%zz', '/a%00'])(
     'forwards %s unchanged, and does not count it as a lookup',

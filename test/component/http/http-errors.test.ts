@@ -48,6 +48,7 @@ const paths: Record<string, string> = {
   '/robots.txt': 'GET, HEAD',
   '/favicon.ico': 'GET, HEAD',
   '/assets/page.css': 'GET, HEAD',
+  '/found.svg': 'GET, HEAD',
   '/found': 'GET, HEAD',
   '/found?x': 'GET, HEAD',
   '/%66ound': 'GET, HEAD',

@@ -165,6 +165,16 @@ describe('the limits of lookups', () => {
     waitOf(await client.resolve('often'), 'redirects')
   })
 
+  test('count a QR code as well', async () => {
+    const client = await newClient()
+    const get = () => client.send({ method: 'GET', path: '/often.svg' })
+    for (let n = 0; n < 12; n++) {
+      const image = await get()
+      expect([image.status, limitsOf(image)]).toEqual([200, [12, 11 - n]])
+    }
+    waitOf(await get(), 'redirects')
+  })
+
   test('deny every code to a client that exceeds the limit of unknown codes', async () => {
     const [client, other] = [await newClient(), await newClient()]
     await client.create({ long_url: target, custom_alias: 'existing' })

@@ -43,7 +43,8 @@ test(
       await verify('first')
       if (path !== '/') continue
       await eachState(page, verify)
-      for (const id of ['long_url', 'custom_alias', 'ttl_days', 'submit', 'copy']) {
+      const inputs = ['long_url', 'custom_alias', 'ttl_days']
+      for (const id of [...inputs, 'submit', 'copy', 'qr-download', 'recent-clear']) {
         const box = await page.locator(`#${id}`).boundingBox()
         expect(box?.height).toBeGreaterThanOrEqual(TOUCH_TARGET_PX_MIN)
       }

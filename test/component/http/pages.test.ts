@@ -8,35 +8,18 @@ import {
   redirectHeadersSchema,
 } from '../../../src/http/create/openapi.ts'
 import { INSECURE_HOST } from '../../kit/http/browser.ts'
+import { focused, shortUrlOn, submit } from '../../kit/http/home-page.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
 const TEST_MS_MAX = 30_000
 
 const { visit } = setUpPageTests()
 
-type Input = Readonly<Partial<Record<'long_url' | 'custom_alias' | 'ttl_days', string>>>
-
-async function submit(page: Page, input: Input): Promise<void> {
-  for (const [name, value] of Object.entries(input)) await page.fill(`#${name}`, value)
-  await page.click('#submit')
-}
-
-/** Waits until the page shows the created link; returns its URL. */
-async function shortUrlOn(page: Page): Promise<string> {
-  await page.waitForSelector('#result:not([hidden])')
-  return (await page.textContent('#short')) ?? ''
-}
-
 async function targetOf(shortUrl: string): Promise<string | null> {
   const response = await fetch(shortUrl, { redirect: 'manual' })
   expect(response.status).toBe(302)
   redirectHeadersSchema.parse(Object.fromEntries(response.headers))
   return response.headers.get('location')
-}
-
-/** The id of the focused element. */
-function focused(page: Page): Promise<string | undefined> {
-  return page.evaluate<string | undefined>('document.activeElement?.id')
 }
 
 /** Collects the requests that the page sends to the API from now on. */

@@ -43,7 +43,9 @@ export async function openPage(
     if (!['127.0.0.1', 'localhost', INSECURE_HOST].includes(hostname)) faults.push(request.url())
   })
   page.on('requestfailed', (request) => {
-    if (request.resourceType() !== 'fetch') faults.push(`${request.url()} failed`)
+    // A navigation, or the close of the page, aborts images that are still loading.
+    const isAborted = request.failure()?.errorText === 'net::ERR_ABORTED'
+    if (request.resourceType() !== 'fetch' && !isAborted) faults.push(`${request.url()} failed`)
   })
   return { page, faults, close: () => context.close() }
 }

@@ -142,8 +142,8 @@ function templateOf(api: OpenApi, target: string): string | undefined {
   const path = pathOf(target)
   if (Object.hasOwn(api.paths, path)) return path
   try {
-    decodeURIComponent(path)
-    return /^\/[0-9A-Za-z_-]{1,10}$/.test(decodeURIComponent(path)) ? '/{code}' : undefined
+    if (/^\/[0-9A-Za-z_-]{1,10}$/.test(decodeURIComponent(path))) return '/{code}'
+    return /^\/[^/]+\.svg$/.test(path) ? '/{code}.svg' : undefined
   } catch {
     return undefined // an escape that cannot be decoded
   }

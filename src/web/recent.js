@@ -1,0 +1,78 @@
+// The recent links of this browser: kept in its storage, shown below the form, and never sent. The
+// page works without this file, and without storage.
+
+const STORAGE_KEY = 'curtail.recent-links'
+const LINKS_MAX = 20
+
+/** @typedef {{ shortUrl: string, longUrl: string }} RecentLink */
+
+/** @param {string} id */
+const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id))
+const section = element('recent')
+const list = element('recent-list')
+
+document.addEventListener('link-created', (event) => {
+  const { detail } = /** @type {CustomEvent<RecentLink>} */ (event)
+  const others = readLinks().filter(({ shortUrl }) => shortUrl !== detail.shortUrl)
+  const links = [detail, ...others].slice(0, LINKS_MAX)
+  if (writeLinks(links)) showLinks(links)
+})
+// Another tab has created a link or cleared the list.
+addEventListener('storage', () => {
+  showLinks(readLinks())
+})
+element('recent-clear').addEventListener('click', () => {
+  writeLinks([])
+  showLinks([])
+  element('status').textContent = 'The list of recent links is empty.'
+  element('long_url').focus()
+})
+showLinks(readLinks())
+
+/** The stored links, newest first; none if the storage is disabled or its content is not ours. */
+function readLinks() {
+  try {
+    const stored = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? '[]')
+    return /** @type {RecentLink[]} */ (stored.filter(isLink).slice(0, LINKS_MAX))
+  } catch {
+    return []
+  }
+}
+
+/** @param {Partial<Record<string, unknown>> | null} value */
+function isLink(value) {
+  return /^https?:\/\//.test(String(value?.shortUrl)) && typeof value?.longUrl === 'string'
+}
+
+/** Returns whether the storage has the links. @param {RecentLink[]} links */
+function writeLinks(links) {
+  try {
+    if (links.length === 0) localStorage.removeItem(STORAGE_KEY)
+    else localStorage.setItem(STORAGE_KEY, JSON.stringify(links))
+    return true
+  } catch {
+    return false // disabled or full
+  }
+}
+
+/** @param {RecentLink[]} links */
+function showLinks(links) {
+  list.replaceChildren(...links.map(renderLink))
+  section.hidden = links.length === 0
+}
+
+/** @param {RecentLink} link */
+function renderLink({ shortUrl, longUrl }) {
+  const item = document.createElement('li')
+  const short = document.createElement('a')
+  const target = document.createElement('p')
+  const code = document.createElement('span')
+  const codeAt = shortUrl.lastIndexOf('/') + 1
+  short.href = shortUrl
+  code.textContent = shortUrl.slice(codeAt)
+  short.append(shortUrl.slice(0, codeAt), document.createElement('wbr'), code)
+  target.className = 'target'
+  target.textContent = longUrl
+  item.append(short, target)
+  return item
+}
