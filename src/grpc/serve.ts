@@ -35,8 +35,6 @@ export interface GrpcServeDeps extends CallDeps {
   /** Called when a bound of the process rejects an amount, or closes a connection. */
   readonly onShed?: (kind: BoundKind) => void
   readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
-  /** Interval of the checks of the TLS files. @default 1000 */
-  readonly checkEveryMs?: number
   /** How long `close` waits for calls in flight. @default 4000 */
   readonly closeMsMax?: number
 }
@@ -44,7 +42,6 @@ export interface GrpcServeDeps extends CallDeps {
 /** Above the transport's own, fairer bound; also bounds the connections in a TLS handshake. */
 const CONNECTIONS_MAX = 5000
 const HANDSHAKE_MS_MAX = 10_000
-const CHECK_EVERY_MS = 1000
 const CLOSE_MS_MAX = 4000
 /** Timeout of the probe that checks whether a unix socket is in use. */
 const PROBE_MS_MAX = 1000
@@ -129,7 +126,6 @@ async function createSecureListener(deps: GrpcServeDeps, transport: RateLimitTra
   })
   const watching = watchTlsFiles({
     files,
-    everyMs: deps.checkEveryMs ?? CHECK_EVERY_MS,
     onChange: (changed) => {
       server.setSecureContext({ ...changed, minVersion: 'TLSv1.2' })
     },

@@ -53,6 +53,13 @@ test('too many values of metadata, and too many names in replaces, are faults', 
   expect(faultsOf(shop({ key: 'k', rateLimit: { unit: 'MINUTE', replaces } }))).toEqual([
     expect.stringContaining('.rate_limit: replaces must have at most 100 names'),
   ])
+  // Names beyond the bound are not decoded: the last one is malformed.
+  const names = Buffer.alloc(5 * 101, Buffer.from([42, 3, 10, 1, 97]))
+  const limit = field(26, Buffer.concat([Buffer.from([8, 2]), names, Buffer.from([42, 2, 10, 9])]))
+  const descriptor = Buffer.concat([Buffer.from([10, 1, 107]), limit])
+  expect(faultsOf(Buffer.concat([Buffer.from([18, 1, 115]), field(26, descriptor)]))).toEqual([
+    expect.stringContaining('.rate_limit: replaces must have at most 100 names'),
+  ])
 })
 
 /** A config of the domain `s` whose descriptor has nested fields with these tags. */

@@ -149,6 +149,39 @@ descriptors:
     const bytes = Buffer.concat([Buffer.from([18, 1, 115, 26, limits.length]), limits])
     expect(rulesOf(parse([bytes]))[0]?.limit).toMatchObject({ requests: 3, windowUs: 60_000_000 })
   })
+
+  test('metadata that is sent twice is merged, as protobuf requires', () => {
+    const field = (tag: number, ...contents: readonly (string | Buffer)[]) => {
+      const bytes = Buffer.concat(contents.map((each) => Buffer.from(each)))
+      return Buffer.concat([Buffer.from([tag, bytes.length | 128, bytes.length >>> 7]), bytes])
+    }
+    const [key, string, list, struct] = [10, 26, 50, 42]
+    const value = (name: string, ...values: readonly Buffer[]) =>
+      field(10, field(key, name), ...values.map((each) => field(18, each)))
+    const item = (name: string) => field(10, field(string, name))
+    const descriptor = [
+      field(key, 'k'),
+      field(66, value('a', field(string, '1')), value('b', field(string, '1'))),
+      field(66, value('b', field(string, '2'))), // the last value of a key
+      field(66, value('c', field(list, item('1')), field(list, item('2')))), // lists are joined
+      field(
+        66,
+        value('d', field(struct, value('x', field(string, '1'))), field(struct, value('y'))),
+      ),
+      field(66, value('e', field(list, item('1')), field(string, '2'), field(list, item('3')))),
+      field(66, value('f', field(struct, value('x')), field(list))), // the last kind
+      field(26, Buffer.from([8, 2, 16, 3])), // rate_limit {unit: MINUTE, requests_per_unit: 3}
+    ]
+    const [rule] = rulesOf(parse([Buffer.concat([field(18, 's'), field(26, ...descriptor)])]))
+    expect(rule?.metadata).toEqual({
+      a: '1',
+      b: '2',
+      c: ['1', '2'],
+      d: { x: '1', y: null },
+      e: ['3'],
+      f: [],
+    })
+  })
 })
 
 describe('a fault names the resource and the path:', () => {

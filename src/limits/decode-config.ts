@@ -10,10 +10,13 @@ import {
   mapNode,
   type MapNode,
   NodePaths,
+  openStruct,
+  type OpenStruct,
   type Position,
   readStruct,
   scalarNode,
   STRUCT_VALUES_MAX,
+  structNode,
 } from './decode-struct.ts'
 import { setMetadata } from './own-fields.ts'
 import { REPLACES_MAX } from './parse-limit.ts'
@@ -140,7 +143,7 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
   const set = (name: string, value: YamlNode) => fields.set(name, { key: keyNode(name), value })
   const below: MapNode[] = []
   let limit: SentLimit | undefined
-  let metadata: MapNode | undefined
+  let metadata: OpenStruct | undefined
   while (reader.at < end) {
     const tag = reader.tag()
     const flag = flags.get(tag)
@@ -148,14 +151,16 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
     else if (tag === DESCRIPTOR_VALUE) set('value', scalarNode('string', reader.string(), at))
     else if (tag === DESCRIPTOR_LIMIT) limit = readLimit(decoding, at, limit)
     else if (tag === DESCRIPTOR_DESCRIPTORS) readBelow(decoding, at, below)
-    else if (tag === DESCRIPTOR_METADATA) metadata = readStruct(decoding, at, 'metadata')
-    else if (flag !== undefined) set(flag, flagNode(reader.bool(), at))
+    else if (tag === DESCRIPTOR_METADATA) {
+      metadata ??= openStruct(decoding, at, 'metadata')
+      readStruct(decoding, metadata)
+    } else if (flag !== undefined) set(flag, flagNode(reader.bool(), at))
     else skipUnknown(decoding, tag, at)
   }
   reader.finish(end)
   if (limit !== undefined) set('rate_limit', limitNode(limit))
   if (below.length > 0) set('descriptors', { kind: 'list', line: at.line, items: below, depth: 1 })
-  if (metadata !== undefined) setMetadata(fields, metadata, decoding.diagnostics)
+  if (metadata !== undefined) setMetadata(fields, structNode(metadata), decoding.diagnostics)
   return mapNode(at, [...fields.values()])
 }
 

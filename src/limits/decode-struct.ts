@@ -112,88 +112,139 @@ function countValue({ reader, left }: ConfigDecoding): void {
   if (left.values < 0) reader.fail(`metadata has more than ${STRUCT_VALUES_MAX} values`)
 }
 
-/** Reads the Struct in the field `name` of the message at `parent`. */
-export function readStruct(
-  decoding: ConfigDecoding,
+/** A Struct whose occurrences are being read: they merge, and the last value of a key counts. */
+export interface OpenStruct {
+  readonly at: Position
+  readonly values: Map<string, YamlNode>
+}
+
+/** Starts the Struct in the field `name` of the message at `parent`. */
+export function openStruct(
+  { reader, paths }: ConfigDecoding,
   parent: Position,
   name: string | number,
-): MapNode {
-  const { reader, paths } = decoding
+): OpenStruct {
   const at = { line: paths.add(parent.line, name), depth: parent.depth + 1 }
   checkDepth(reader, at.depth)
+  return { at, values: new Map() }
+}
+
+/** Reads one occurrence of a Struct. */
+export function readStruct(decoding: ConfigDecoding, struct: OpenStruct): void {
+  const { reader } = decoding
   const end = reader.endOfField()
-  const values = new Map<string, YamlNode>()
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === STRUCT_FIELDS) readEntry(decoding, at, values)
+    if (tag === STRUCT_FIELDS) readEntry(decoding, struct)
     else reader.skip(tag)
   }
   reader.finish(end)
+}
+
+/** The mapping of a Struct whose occurrences have all been read. */
+export function structNode({ at, values }: OpenStruct): MapNode {
   return mapNode(
     at,
     [...values].map(([key, value]) => ({ key: keyNode(key, at.line), value })),
   )
 }
 
-function readEntry(decoding: ConfigDecoding, at: Position, values: Map<string, YamlNode>): void {
+function readEntry(decoding: ConfigDecoding, { at, values }: OpenStruct): void {
   const { reader } = decoding
   countValue(decoding)
   const end = reader.endOfField()
   let key = ''
-  let valueAt: number | undefined
+  const valuesAt: number[] = []
   while (reader.at < end) {
     const tag = reader.tag()
     if (tag === ENTRY_KEY) key = reader.string()
     else if (tag === ENTRY_VALUE) {
-      valueAt = reader.at
+      valuesAt.push(reader.at)
       reader.delimited()
     } else reader.skip(tag)
   }
   reader.finish(end)
-  if (valueAt === undefined) {
-    values.set(key, scalarNode('null', '', at))
-    return
+  const value: OpenValue = { scalar: scalarNode('null', '', at) }
+  for (const valueAt of valuesAt) {
+    reader.at = valueAt // after the key, because the path of the value contains it
+    readValue(decoding, { parent: at, name: key, value })
   }
-  reader.at = valueAt // after the key, because the path of the value contains it
-  values.set(key, readValue(decoding, at, key))
   reader.at = end
+  values.set(key, valueNode(value))
 }
 
-function readValue(decoding: ConfigDecoding, at: Position, name: string | number): YamlNode {
+/** A Value whose occurrences are being read: of different kinds the last counts, others merge. */
+interface OpenValue {
+  scalar: YamlNode
+  struct?: OpenStruct | undefined
+  list?: OpenList | undefined
+}
+
+interface OpenList {
+  readonly at: Position
+  readonly items: YamlNode[]
+}
+
+function valueNode({ scalar, struct, list }: OpenValue): YamlNode {
+  if (struct !== undefined) return structNode(struct)
+  if (list === undefined) return scalar
+  return { kind: 'list', line: list.at.line, items: list.items, depth: 1 }
+}
+
+function readValue(
+  decoding: ConfigDecoding,
+  given: { readonly parent: Position; readonly name: string | number; readonly value: OpenValue },
+): void {
   const { reader } = decoding
+  const { parent: at, name, value } = given
   const end = reader.endOfField()
-  let value: YamlNode = scalarNode('null', '', at)
+  const setScalar = (scalar: YamlNode) => {
+    Object.assign(value, { scalar, struct: undefined, list: undefined })
+  }
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === VALUE_STRING) value = scalarNode('string', reader.string(), at)
-    else if (tag === VALUE_NUMBER) value = numberNode(reader.double(), at)
-    else if (tag === VALUE_BOOL) value = boolNode(reader.bool(), at)
-    else if (tag === VALUE_STRUCT) value = readStruct(decoding, at, name)
-    else if (tag === VALUE_LIST) value = readList(decoding, at, name)
-    else {
-      if (tag === VALUE_NULL) value = scalarNode('null', '', at)
+    if (tag === VALUE_STRING) setScalar(scalarNode('string', reader.string(), at))
+    else if (tag === VALUE_NUMBER) setScalar(numberNode(reader.double(), at))
+    else if (tag === VALUE_BOOL) setScalar(boolNode(reader.bool(), at))
+    else if (tag === VALUE_STRUCT) {
+      value.list = undefined
+      value.struct ??= openStruct(decoding, at, name)
+      readStruct(decoding, value.struct)
+    } else if (tag === VALUE_LIST) {
+      value.struct = undefined
+      value.list ??= openList(decoding, at, name)
+      readList(decoding, value.list)
+    } else {
+      if (tag === VALUE_NULL) setScalar(scalarNode('null', '', at))
       reader.skip(tag)
     }
   }
   reader.finish(end)
-  return value
 }
 
-function readList(decoding: ConfigDecoding, parent: Position, name: string | number): YamlNode {
-  const { reader, paths } = decoding
+function openList(
+  { reader, paths }: ConfigDecoding,
+  parent: Position,
+  name: string | number,
+): OpenList {
   const at = { line: paths.add(parent.line, name), depth: parent.depth + 1 }
   checkDepth(reader, at.depth)
+  return { at, items: [] }
+}
+
+function readList(decoding: ConfigDecoding, { at, items }: OpenList): void {
+  const { reader } = decoding
   const end = reader.endOfField()
-  const items: YamlNode[] = []
   while (reader.at < end) {
     const tag = reader.tag()
     if (tag === LIST_VALUES) {
       countValue(decoding)
-      items.push(readValue(decoding, at, items.length))
+      const value: OpenValue = { scalar: scalarNode('null', '', at) }
+      readValue(decoding, { parent: at, name: items.length, value })
+      items.push(valueNode(value))
     } else reader.skip(tag)
   }
   reader.finish(end)
-  return { kind: 'list', line: at.line, items, depth: 1 }
 }
 
 function numberNode(value: number, { line }: Position): YamlNode {

@@ -1,5 +1,6 @@
 // Builds the verdict on a call from the decisions of its limits. Independent of protocol and store.
 // The reference is envoyproxy/ratelimit.
+import { StacklessError } from '../protobuf/stackless-error.ts'
 import type { Decision } from './algorithm.ts'
 import type { LimitRequest, Unit } from './descriptor.ts'
 import type { Json, JsonObject, Rule } from './rule.ts'
@@ -40,19 +41,9 @@ export interface Verdict {
 /** Decides a call. Throws LimitRequestError; any other error is a defect. */
 export type DecideLimits = (request: LimitRequest) => Promise<Verdict>
 
-/**
- * An invalid call; the caller gets the message. The error has no stack trace, which would take most
- * of the time of an invalid call.
- */
-export class LimitRequestError extends Error {
+/** An invalid call; the caller gets the message. */
+export class LimitRequestError extends StacklessError {
   override readonly name = 'LimitRequestError'
-
-  constructor(message: string) {
-    const { stackTraceLimit } = Error
-    Error.stackTraceLimit = 0
-    super(message)
-    Error.stackTraceLimit = stackTraceLimit
-  }
 }
 
 /** One limit that a call hits, and its decision. */

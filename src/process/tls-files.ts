@@ -1,9 +1,9 @@
 // Reads and validates the TLS files, and reloads them when they change, also when the directory of
 // a mounted Secret is swapped. An invalid set never replaces a valid one. Opens no socket.
 import { X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
-import { type Background, runInBackground } from '../resilience/background.ts'
+import { type FileWatch, scanFiles, watchFiles } from './watch-files.ts'
 
 /** Paths of the files. */
 export interface TlsFiles {
@@ -41,18 +41,22 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
     const paths = `${files.certificate ?? ''} and ${files.key ?? ''}`
     throw new TlsFilesError(`${paths} are not a certificate and its key: ${reason}`)
   }
-  if (ca !== undefined) checkAuthorities(ca, authorities ?? '')
+  try {
+    if (ca !== undefined) checkAuthorities(ca)
+  } catch (error) {
+    const reason = (error as Error).message
+    throw new TlsFilesError(`${authorities ?? ''} contains no valid certificates: ${reason}`)
+  }
   return { cert, key, ca }
 }
 
-/** OpenSSL accepts a file without certificates; every peer would then be rejected. */
-function checkAuthorities(ca: Buffer, path: string): void {
-  try {
-    new X509Certificate(ca)
-    createSecureContext({ ca })
-  } catch (error) {
-    throw new TlsFilesError(`${path} contains no valid certificates: ${(error as Error).message}`)
-  }
+/**
+ * Throws if the contents of a PEM file are not the certificates of authorities. OpenSSL accepts a
+ * file without certificates; every peer would then be rejected.
+ */
+export function checkAuthorities(ca: Buffer | string): void {
+  new X509Certificate(ca)
+  createSecureContext({ ca })
 }
 
 async function readPem(path: string | undefined): Promise<Buffer | undefined> {
@@ -65,48 +69,31 @@ async function readPem(path: string | undefined): Promise<Buffer | undefined> {
 }
 
 /**
- * Checks the files every `everyMs`. Calls `onChange` with their contents after a change, once two
- * successive checks have found the same state; the initial state counts as a change. Passes the
- * error of an invalid set to `onError` once.
+ * Watches the files. Calls `onChange` with their contents after a change; the initial state counts
+ * as a change. Passes the error of an invalid set to `onError` once.
  */
 export function watchTlsFiles(options: {
   readonly files: TlsFiles
-  readonly everyMs: number
   readonly onChange: (material: TlsMaterial) => void
   readonly onError: (error: unknown) => void
-}): Background {
-  const { files, onChange } = options
-  let loaded: string | undefined
-  let previous: string | undefined
-  return runInBackground({
-    everyMs: options.everyMs,
-    onError: options.onError,
-    async task() {
-      const state = await fingerprintOf(files)
-      const isSettled = state === previous
-      previous = state
-      if (!isSettled || state === loaded) return
+}): FileWatch {
+  const { files, onChange, onError } = options
+  const paths = [files.certificate, files.key, files.authorities].filter(
+    (path) => path !== undefined,
+  )
+  const scan = () => scanFiles(paths)
+  return watchFiles({
+    scan,
+    async onChange() {
+      const before = await scan()
       const [outcome] = await Promise.allSettled([readTlsFiles(files)])
-      // A change during the read may result in a mixed set: the next checks reload the files.
-      if ((await fingerprintOf(files)) !== state) return
-      loaded = state
+      // A change during the read may result in a mixed set: it is also a change for the watch.
+      if ((await scan()).state !== before.state) return
       if (outcome.status === 'rejected') throw outcome.reason
       onChange(outcome.value)
     },
+    onError,
   })
-}
-
-/** A fingerprint of the files' state; resolves symbolic links. */
-async function fingerprintOf(files: TlsFiles): Promise<string> {
-  const paths = [files.certificate ?? '', files.key ?? '', files.authorities ?? '']
-  const states = paths
-    .filter((path) => path !== '')
-    .map(async (path) => {
-      const found = await stat(path, { bigint: true }).catch(() => undefined)
-      if (found === undefined) return 'absent'
-      return [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ')
-    })
-  return (await Promise.all(states)).join('\n')
 }
 
 /** Whether the client's certificate has this host name among its subject alternative names. */

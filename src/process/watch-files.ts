@@ -2,8 +2,10 @@
 // seconds, for reliability. Never reads a file's contents; `onChange` reads them.
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { runInBackground } from '../resilience/background.ts'
 import { pause, within } from '../resilience/deadline.ts'
+import { stampOfFile } from './file-tree.ts'
 
 /** The state of the watched files. */
 export interface FileState {
@@ -39,6 +41,17 @@ const SETTLE_MS = 100
 const SETTLE_POLLS_MAX = 20
 const SCAN_MS_MAX = 10_000
 const FOLDERS_MAX = 64
+
+/** The state of single files, which may be absent. Never throws. */
+export async function scanFiles(paths: readonly string[]): Promise<FileState> {
+  const stamps = paths.map(async (path) => {
+    const stats = await stat(path, { bigint: true }).catch(() => undefined) // it does not exist
+    return stats === undefined ? 'absent' : stampOfFile(stats)
+  })
+  // A mounted Secret changes by the swap of a symbolic link in the folder of the file.
+  const folders = [...new Set(paths.map((path) => dirname(resolve(path))))]
+  return { state: (await Promise.all(stamps)).join('\n'), folders }
+}
 
 /** Starts to watch. */
 export function watchFiles(options: WatchOptions): FileWatch {

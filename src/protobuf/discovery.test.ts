@@ -1,7 +1,18 @@
 // The messages of xDS equal those of protobufjs, and malformed bytes result in a WireError.
 import { expect, test } from '@jest/globals'
-import { parseRequest, responseBytes, structOf } from '../../test/kit/ratelimit/xds-messages.ts'
-import { readDiscoveryResponse, writeDiscoveryRequest } from './discovery.ts'
+import {
+  parseRequest,
+  parseResponse,
+  responseBytes,
+  structOf,
+} from '../../test/kit/ratelimit/xds-messages.ts'
+import {
+  type DiscoveryRequest,
+  readDiscoveryRequest,
+  readDiscoveryResponse,
+  writeDiscoveryRequest,
+  writeDiscoveryResponse,
+} from './discovery.ts'
 import { WireError } from './wire-reader.ts'
 
 const request = { version: '', typeUrl: 'type/T', nonce: '', error: undefined }
@@ -74,4 +85,37 @@ test('at most 10,001 resources are read, so that the caller can reject more', ()
   const read = readDiscoveryResponse(responseBytes({ ...response, resources }))
   expect(read).toMatchObject({ version: 'v7', nonce: 'n7', typeUrl: 'type/T' })
   expect(read.resources).toHaveLength(10_001)
+})
+
+test('a server reads the id of the node, and an error even if it is empty', () => {
+  const node = { id: 'n1', metadata: new Map(), userAgentName: 'u', userAgentVersion: '1' }
+  const read = (given: Partial<DiscoveryRequest>) =>
+    readDiscoveryRequest(writeDiscoveryRequest({ ...request, node: undefined, ...given }))
+  expect(read({ node })).toEqual({ ...request, node: 'n1' })
+  expect(read({ version: 'v1', nonce: 'n2', error: '' })).toEqual({
+    ...request,
+    node: '',
+    version: 'v1',
+    nonce: 'n2',
+    error: '',
+  })
+})
+
+test('a request cut within a field is malformed', () => {
+  const later = { ...request, node: undefined, version: 'v1', nonce: 'n2', error: 'fault' }
+  const message = writeDiscoveryRequest(later)
+  const ends = [4, 12, 16] // of version, type and nonce
+  for (let length = 1; length < message.length; length += 1) {
+    const read = () => readDiscoveryRequest(message.subarray(0, length))
+    if (ends.includes(length)) expect(read).not.toThrow()
+    else expect(read).toThrow(WireError)
+  }
+})
+
+test('a server writes a response', () => {
+  const resources = [Buffer.from('a'), Buffer.alloc(5000, 'b')]
+  const { versionInfo: version, nonce, typeUrl } = response
+  const message = writeDiscoveryResponse({ version, nonce, typeUrl, resources })
+  const typed = resources.map((value) => ({ typeUrl, value }))
+  expect(parseResponse(message)).toEqual({ ...response, resources: typed })
 })

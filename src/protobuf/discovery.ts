@@ -1,9 +1,13 @@
-// The messages of Envoy's discovery API (xDS, state of the world) that a client of aggregated
-// discovery sends and receives. Does not decode the resources.
+// The messages of Envoy's discovery API (xDS, state of the world) that clients and servers of
+// aggregated discovery send and receive. Does not decode the resources.
 import { WireReader } from './wire-reader.ts'
 import { STRUCT_FIELDS, ENTRY_KEY, ENTRY_VALUE, VALUE_STRING } from './struct-tags.ts'
 import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
 import { WireWriter } from './wire-writer.ts'
+
+/** The path of the method of aggregated discovery, state of the world. */
+export const ADS_METHOD =
+  '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
 
 /** A resource: a google.protobuf.Any. */
 interface AnyResource {
@@ -20,6 +24,15 @@ export interface DiscoveryResponse {
   readonly resources: readonly AnyResource[]
   /** The serialized response itself. */
   readonly message: Buffer
+}
+
+/** A response to send. */
+export interface WrittenResponse {
+  readonly version: string
+  readonly nonce: string
+  /** The type of the resources. */
+  readonly typeUrl: string
+  readonly resources: readonly Uint8Array[]
 }
 
 /** The process that sends requests. */
@@ -41,6 +54,11 @@ export interface DiscoveryRequest {
   readonly nonce: string
   /** Why the response is rejected; `undefined`: it is accepted. */
   readonly error: string | undefined
+}
+
+/** A request as a server reads it: `error` also if it is empty; `node`: the id of the node. */
+export interface ReceivedRequest extends Omit<DiscoveryRequest, 'node'> {
+  readonly node: string
 }
 
 const VERSION = tagOf(1, DELIMITED)
@@ -131,4 +149,51 @@ function writeNode(writer: WireWriter, node: DiscoveryNode): void {
   writer.string(NODE_USER_AGENT, node.userAgentName)
   writer.string(NODE_USER_AGENT_VERSION, node.userAgentVersion)
   writer.close(opened)
+}
+
+/** Parses a request. Throws WireError if it is malformed. */
+export function readDiscoveryRequest(message: Buffer): ReceivedRequest {
+  const reader = new WireReader(message, 'DiscoveryRequest', false)
+  let [node, version, typeUrl, nonce] = ['', '', '', '']
+  let error: string | undefined
+  while (reader.at < reader.length) {
+    const tag = reader.tag()
+    if (tag === VERSION) version = reader.string()
+    else if (tag === REQUEST_NODE) node = readString(reader, NODE_ID)
+    else if (tag === REQUEST_TYPE) typeUrl = reader.string()
+    else if (tag === REQUEST_NONCE) nonce = reader.string()
+    else if (tag === REQUEST_ERROR) error = readString(reader, STATUS_MESSAGE)
+    else reader.skip(tag)
+  }
+  return { node, version, typeUrl, nonce, error }
+}
+
+/** The string field `wanted` of a nested message; empty without it. */
+function readString(reader: WireReader, wanted: number): string {
+  const end = reader.endOfField()
+  let value = ''
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === wanted) value = reader.string()
+    else reader.skip(tag)
+  }
+  reader.finish(end)
+  return value
+}
+
+/** Serializes a response. The nonce is last: a client that knows it has read the response. */
+export function writeDiscoveryResponse(response: WrittenResponse): Buffer {
+  const { version, nonce, typeUrl, resources } = response
+  const writer = new WireWriter()
+  writer.start()
+  writer.string(VERSION, version)
+  for (const resource of resources) {
+    const any = writer.open(RESPONSE_RESOURCES)
+    writer.string(ANY_TYPE, typeUrl)
+    writer.delimited(ANY_VALUE, resource)
+    writer.close(any)
+  }
+  writer.string(RESPONSE_TYPE, typeUrl)
+  writer.string(RESPONSE_NONCE, nonce)
+  return writer.finish()
 }

@@ -1,6 +1,7 @@
 // Reads protobuf's wire format for hand-written parsers; independent of the messages. Malformed
 // bytes result in a WireError, never in a crash.
 import { isUtf8 } from 'node:buffer'
+import { StacklessError } from './stackless-error.ts'
 import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
 
 /** Wire types of unknown fields only. */
@@ -13,16 +14,9 @@ const LARGE_BYTES = 4096
 /** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
 const SUBSTRING_CHARACTERS_MAX = 12
 
-/** Malformed bytes. No stack trace, which would take most of the time of a malformed call. */
-export class WireError extends Error {
+/** Malformed bytes. */
+export class WireError extends StacklessError {
   override readonly name = 'WireError'
-
-  constructor(message: string) {
-    const { stackTraceLimit } = Error
-    Error.stackTraceLimit = 0
-    super(message)
-    Error.stackTraceLimit = stackTraceLimit
-  }
 }
 
 /** Reads the bytes of one message. Its methods throw WireError for malformed bytes. */

@@ -72,6 +72,16 @@ export class WireWriter {
     this.at += this.bytes.write(value, this.at, 'utf8')
   }
 
+  /** Writes a field of bytes, such as a serialized message. */
+  delimited(tag: number, value: Uint8Array): void {
+    const { length } = value
+    this.reserve(1 + VARINT_BYTES_MAX + length)
+    this.bytes[this.at++] = tag
+    this.varint(length)
+    this.bytes.set(value, this.at)
+    this.at += length
+  }
+
   /** Opens a nested message; returns its position for `close`. */
   open(tag: number): number {
     this.reserve(2)

@@ -3,6 +3,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { limitSettings } from '../limiter/settings/settings.ts'
 import type { Descriptor } from '../limits/descriptor.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
@@ -15,6 +16,11 @@ import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
 const FILES_MAX = 1000
+/** The settings of the role ratelimit that change the meaning of rules. */
+const settings = {
+  DEFAULT_ALGORITHM: limitSettings.DEFAULT_ALGORITHM,
+  STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: limitSettings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+} as const
 const options = {
   descriptor: { type: 'string', multiple: true },
   domain: { type: 'string' },
@@ -30,15 +36,18 @@ export const role = defineRole({
     'If FILES contains a folder, all its *.yaml files are checked.\n' +
     '--domain is the domain of the descriptors, and must have rules. It can be omitted if the\n' +
     'files have only one domain. --merge-domains allows several files to define one domain,\n' +
-    'like MERGE_DOMAIN_CONFIG.\n' +
+    'like MERGE_DOMAIN_CONFIG. Set the settings below as for the role ratelimit.\n' +
     'Exits with 0 if there are no faults, with 1 if there are, with 2 if an argument is invalid.',
-  settings: {},
-  run: async ({ args }) => {
+  settings,
+  run: async ({ args, config }) => {
     const request = parseCheckArgs(args)
     const files = await readFiles(request.paths)
     const { domain = '', mergeDomains, paths } = request
     const place = paths.join(', ')
-    const parsed = requireDomain(parseRules(files, { mergeDomains }), { domain, place })
+    const denyConsumes = !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
+    const defaultAlgorithm = config.DEFAULT_ALGORITHM
+    const parsing = { mergeDomains, denyConsumes, defaultAlgorithm }
+    const parsed = requireDomain(parseRules(files, parsing), { domain, place })
     if ('faults' in parsed) {
       process.stdout.write(parsed.faults.map((fault) => `${renderFault(fault)}\n`).join(''))
       return { exitCode: 1 }

@@ -1,6 +1,8 @@
 // The TRACING_* settings of envoyproxy/ratelimit as OTEL_* variables.
 import { describe, expect, test } from '@jest/globals'
-import { openTelemetryVariables } from './reference-tracing.ts'
+import { openTelemetryVariables as variablesOf } from './reference-tracing.ts'
+
+const openTelemetryVariables = (env: Record<string, string>) => variablesOf(env, 'ratelimit')
 
 const on = { TRACING_ENABLED: 'true' }
 
@@ -12,6 +14,19 @@ test('without TRACING_ENABLED the other settings have no effect', () => {
 test.each(['false', '0', 'F'])('TRACING_ENABLED=%s disables tracing', (TRACING_ENABLED) => {
   const env = { TRACING_ENABLED, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
   expect(openTelemetryVariables(env)).toEqual({ OTEL_SDK_DISABLED: 'true' })
+})
+
+test.each([
+  ['ratelimit', true],
+  ['/bin/ratelimit', true],
+  ['redirect', false],
+  [undefined, false],
+])('the settings apply to the limiter alone: %s', (program, applies) => {
+  const count = Object.keys(variablesOf(on, program)).length
+  expect(count > 0).toBe(applies)
+  expect(variablesOf({ TRACING_ENABLED: 'false' }, program)).toEqual(
+    applies ? { OTEL_SDK_DISABLED: 'true' } : {},
+  )
 })
 
 test('the defaults are those of envoyproxy/ratelimit', () => {

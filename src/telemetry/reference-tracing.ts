@@ -8,12 +8,23 @@ const OFF = /^(0|f|F|FALSE|false|False)$/
 /** The variables of a process; an empty one counts as unset. */
 type Variables = Readonly<Record<string, string | undefined>>
 
+/** The first arguments of a process that runs the role `ratelimit`. */
+const PROGRAMS = ['ratelimit', '/bin/ratelimit']
+
 /**
  * The OTEL_* variables that the TRACING_* settings in `env` result in; none if TRACING_ENABLED is
- * not set. A TRACING_* setting takes precedence over its OTEL_* counterpart. Invalid values are
- * passed on: the role checks its settings after the start of tracing, and reports them.
+ * not set, or if `program`, the first argument of the process, runs another role. A TRACING_*
+ * setting takes precedence over its OTEL_* counterpart. Invalid values are passed on: the role
+ * checks its settings after the start of tracing, and reports them.
  */
-export function openTelemetryVariables(env: Variables): Readonly<Record<string, string>> {
+export function openTelemetryVariables(
+  env: Variables,
+  program: string | undefined,
+): Readonly<Record<string, string>> {
+  return PROGRAMS.includes(program ?? '') ? variablesOf(env) : {}
+}
+
+function variablesOf(env: Variables): Readonly<Record<string, string>> {
   const enabled = env['TRACING_ENABLED'] ?? ''
   if (OFF.test(enabled)) return { OTEL_SDK_DISABLED: 'true' }
   if (!ON.test(enabled)) return {}

@@ -1,7 +1,7 @@
 // The OpenTelemetry preload: every start command loads it with --import, before any other module.
 // It does nothing unless OTEL_EXPORTER_OTLP_ENDPOINT (or its _TRACES_ variant) is set, or
-// TRACING_ENABLED is true. The edge decides on sampling: a request without the sampled flag has no
-// span and costs nothing.
+// TRACING_ENABLED is true in `ratelimit`. The edge decides on sampling: a request without the
+// sampled flag has no span and costs nothing.
 import { isMainThread } from 'node:worker_threads'
 import { within } from '../resilience/deadline.ts'
 import { openTelemetryVariables } from './reference-tracing.ts'
@@ -12,7 +12,7 @@ const STOP_MS_MAX = 1500
 
 let shutdown: (() => Promise<void>) | undefined
 
-Object.assign(process.env, openTelemetryVariables(process.env))
+Object.assign(process.env, openTelemetryVariables(process.env, process.argv[2]))
 
 const endpoint =
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']

@@ -38,7 +38,9 @@ export interface AdsClientDeps {
   /** Called for each failed attempt and each stream that was closed. */
   readonly onFailure: () => void
   readonly metrics: Pick<Metrics, 'xdsConnected' | 'xdsResponses' | 'xdsFailures'>
-  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+  /** The timeout of connecting. @default 10,000 */
+  readonly connectMsMax?: number
   /** @default Math.random */
   readonly random?: () => number
 }
@@ -52,7 +54,7 @@ export interface AdsClient {
 
 type Arrived = DiscoveryResponse & { readonly stream: number }
 
-const TLS_CHECK_MS = 1000
+const CONNECT_MS_MAX = 10_000
 
 /** Starts the client; it connects in the background. */
 export function openAdsClient(deps: AdsClientDeps): AdsClient {
@@ -66,6 +68,7 @@ export function openAdsClient(deps: AdsClientDeps): AdsClient {
   }
   const stopping = new AbortController()
   let attempt = new AbortController()
+  /** The last valid contents of the TLS files. */
   let usedTls: TlsMaterial | undefined
   const subscription = createSubscription(deps)
   const files = tlsFilesOf(config)
@@ -73,9 +76,12 @@ export function openAdsClient(deps: AdsClientDeps): AdsClient {
     try {
       usedTls = files && (await readTlsFiles(files))
     } catch (error) {
-      return tlsFailure(error)
+      const failure = tlsFailure(error)
+      if (usedTls === undefined) return failure
+      report({ ...failure, message: `${failure.message}; connecting with the last valid ones` })
     }
-    return runAdsStream({ config, tls: usedTls, signal, ...subscription.open() })
+    const { connectMsMax = CONNECT_MS_MAX } = deps
+    return runAdsStream({ config, tls: usedTls, connectMsMax, signal, ...subscription.open() })
   }
   const run = async () => {
     let failures = 0
@@ -98,9 +104,10 @@ export function openAdsClient(deps: AdsClientDeps): AdsClient {
     files &&
     watchTlsFiles({
       files,
-      everyMs: TLS_CHECK_MS,
       onChange: (material) => {
-        if (!isDeepStrictEqual(material, usedTls)) reconnect()
+        if (isDeepStrictEqual(material, usedTls)) return
+        usedTls = material
+        reconnect()
       },
       onError: (error) => {
         report(tlsFailure(error))
@@ -131,6 +138,15 @@ function tlsFailure(error: unknown): StreamFailure {
   const names = 'CONFIG_GRPC_XDS_CLIENT_TLS_* and CONFIG_GRPC_XDS_SERVER_TLS_CACERT'
   const message = `cannot use the TLS files (${(error as Error).message}): check ${names}`
   return { reason: 'tls_files', message }
+}
+
+/** Logs an unexpected error; returns the reason why the version is rejected. */
+function logRejection(
+  log: AdsClientDeps['log'],
+  fields: { readonly version: string; readonly err: unknown },
+): string {
+  log.error(fields, 'cannot apply the version: it is rejected')
+  return fields.err instanceof Error ? fields.err.message : String(fields.err)
 }
 
 /** Connects the state machine of the subscription to streams and to `apply`. */
@@ -164,8 +180,8 @@ function createSubscription({ config, typeUrl, apply, metrics, log }: AdsClientD
   const applyResponse = async (response: Arrived) => {
     superseded = new AbortController()
     if (response.stream !== session.stream) superseded.abort()
-    const error = await apply(response, superseded.signal).catch(
-      (cause: unknown) => (cause as Error).message,
+    const error = await apply(response, superseded.signal).catch((err: unknown) =>
+      logRejection(log, { version: response.version, err }),
     )
     dispatch({ kind: 'applied', error })
   }

@@ -1,8 +1,12 @@
 // One stream of aggregated discovery: opens a connection to the xDS server, passes its messages on,
 // and reports in one sentence why it failed.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { subscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
 import type * as GrpcJs from '@grpc/grpc-js'
 import type { ChannelCredentials, Client, ServiceError, StatusObject } from '@grpc/grpc-js'
 import type { TlsMaterial } from '../../process/tls-files.ts'
+import { ADS_METHOD } from '../../protobuf/discovery.ts'
 import { WireError } from '../../protobuf/wire-reader.ts'
 import type { FailureReason } from './retry-delay.ts'
 import type { XdsConfig } from './settings.ts'
@@ -19,6 +23,8 @@ export interface StreamOptions {
   readonly config: XdsConfig
   /** `undefined`: plaintext. */
   readonly tls: TlsMaterial | undefined
+  /** The timeout of connecting. */
+  readonly connectMsMax: number
   /** Aborts the stream. */
   readonly signal: AbortSignal
   /** Called once the server is connected. */
@@ -30,8 +36,6 @@ export interface StreamOptions {
 type Grpc = Pick<typeof GrpcJs, 'Client' | 'credentials' | 'Metadata' | 'status'>
 type AdsCall = ReturnType<Client['makeBidiStreamRequest']>
 
-const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
-const CONNECT_MS_MAX = 10_000
 /** Servers that use gRPC for Go close connections with more frequent pings by default. */
 const KEEPALIVE_MS = 310_000
 const KEEPALIVE_TIMEOUT_MS = 20_000
@@ -40,8 +44,30 @@ const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 const UNREAD_REQUESTS_MAX = 16
 const DETAILS_LENGTH_MAX = 500
 
+/**
+ * The sockets of an attempt. grpc-js 1.14 waits for the server's settings before it closes a
+ * connection, so that each attempt to connect to a server that hangs would leave one open.
+ */
+const attemptSockets = new AsyncLocalStorage<Set<Socket>>()
+subscribe('net.client.socket', (message) => {
+  attemptSockets.getStore()?.add((message as { readonly socket: Socket }).socket)
+})
+
 /** Runs one stream until it fails; resolves to `undefined` if `signal` aborts it. Never rejects. */
 export async function runAdsStream(options: StreamOptions): Promise<StreamFailure | undefined> {
+  const sockets = new Set<Socket>()
+  const onOpen: StreamOptions['onOpen'] = (send) => {
+    sockets.clear()
+    options.onOpen(send)
+  }
+  try {
+    return await attemptSockets.run(sockets, () => runStream({ ...options, onOpen }))
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+}
+
+async function runStream(options: StreamOptions): Promise<StreamFailure | undefined> {
   const { config, signal } = options
   let client: Client | undefined
   let call: AdsCall | undefined
@@ -85,7 +111,8 @@ function openCall(grpc: Grpc, client: Client, config: XdsConfig): AdsCall {
     metadata.set(name, value)
   }
   const asBytes = (bytes: Buffer) => bytes
-  return client.makeBidiStreamRequest<Buffer, Buffer>(METHOD, asBytes, asBytes, metadata) as AdsCall
+  const call = client.makeBidiStreamRequest(ADS_METHOD, asBytes, asBytes, metadata)
+  return call as AdsCall
 }
 
 /** Resolves when the call is closed. */
@@ -96,7 +123,7 @@ function watchCall(given: {
   readonly options: StreamOptions
 }): Promise<StreamFailure | undefined> {
   const { grpc, client, call, options } = given
-  const { config, signal } = options
+  const { config, connectMsMax, signal } = options
   let isOpen = false
   let isClosed = false
   return new Promise((resolve) => {
@@ -113,10 +140,10 @@ function watchCall(given: {
       if (call.writableLength < UNREAD_REQUESTS_MAX) call.write(request)
       else close({ reason: 'stream', message: 'the xDS server does not read requests' })
     }
-    client.waitForReady(Date.now() + CONNECT_MS_MAX, (error) => {
+    client.waitForReady(Date.now() + connectMsMax, (error) => {
       if (isClosed) return
       if (error !== undefined) {
-        close(connectFailure(config, `no connection within ${CONNECT_MS_MAX} ms`))
+        close(connectFailure(config, `no connection within ${connectMsMax} ms`))
         return
       }
       isOpen = true

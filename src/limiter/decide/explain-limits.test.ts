@@ -49,7 +49,7 @@ test('reads no counter if no limit applies', async () => {
   expect((await explain('other', { decide })).at(-1)).toContain('no rule')
 })
 
-test('says that the counters are unknown if the store does not respond', async () => {
+test('reports that the counters are unknown if the store does not respond', async () => {
   const decide = () => Promise.resolve({ delayedResult: undefined })
   expect((await explain('client', { decide })).slice(-2)).toEqual([
     'hits d.client: fixed_window, 9 per day (daily)',

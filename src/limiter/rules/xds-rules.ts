@@ -6,7 +6,7 @@ import type { ParsedRuleFiles } from '../../limits/rules.ts'
 import type { Stop } from '../../process/stop.ts'
 import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 import { declareLoaded, type LoadedRules, type RulesDeps } from './load-rules.ts'
-import { createRejectedVersion } from './rejected-version.ts'
+import { createRejectedVersions } from './rejected-versions.ts'
 import { renderRejection } from './render-rejection.ts'
 import { boundCopy, openVersionCopy, writeInBackground } from './rules-copy.ts'
 import { versionDigest } from './version-digest.ts'
@@ -106,7 +106,7 @@ function createVersions(deps: Deps) {
   const { server, log } = deps
   const copy = openCopyOf(deps)
   const parser = createVersionParser(deps)
-  const rejected = createRejectedVersion()
+  const rejected = createRejectedVersions()
   const active = createActive(deps)
   /** Of the active version, if the server sent it to this process. */
   let activeDigest: string | undefined
@@ -114,24 +114,26 @@ function createVersions(deps: Deps) {
   const apply = async (response: DiscoveryResponse, superseded: AbortSignal) => {
     const { version } = response
     const digest = await versionDigest(response)
-    const id = `${digest} ${version}`
     if (digest !== activeDigest) {
-      const known = await rejected.recall(id, superseded)
-      if (known !== undefined) return known
-      const { parsed, isRetryable } = await attempt(() => parser.parse(response))
+      const known = await rejected.recall(digest, superseded)
+      if (known !== undefined) {
+        if (!superseded.aborted) active.reject({ version, faults: known })
+        return renderRejection(known)
+      }
+      const { parsed, err } = await attempt(() => parser.parse(response))
       if (parser.isStopped()) return 'the process is stopping'
       if ('faults' in parsed) {
-        active.reject(version, parsed.faults)
-        const reason = renderRejection(parsed.faults)
-        rejected.set(id, { reason, isRetryable })
-        return reason
+        const { faults } = parsed
+        rejected.add(digest, { faults, isRetryable: err !== undefined })
+        active.reject({ version, faults, err })
+        return renderRejection(faults)
       }
       active.activate(parsed.rules)
       activeDigest = digest
       logLoaded(deps, response, parsed)
       copy?.write(response)
     }
-    rejected.clear()
+    rejected.resetDelays()
     active.accept()
     return undefined
   }
@@ -171,6 +173,7 @@ function createActive(deps: Deps) {
   let faults: readonly RuleFault[] = [
     versionFault('no valid version was received since the start', `xDS server ${server}`),
   ]
+  let rejectedVersion: string | undefined
   let onChange: () => void = () => undefined
   return {
     /** Resolves when rules have become active. */
@@ -187,11 +190,19 @@ function createActive(deps: Deps) {
       faults = []
       onChange()
     },
-    reject(version: string, found: readonly RuleFault[]) {
-      faults = found
+    /** The newest version has faults; `err` is the error of the parser, if it failed. */
+    reject(given: {
+      readonly version: string
+      readonly faults: readonly RuleFault[]
+      readonly err?: Error | undefined
+    }) {
+      const { version, err } = given
+      if (given.faults === faults && version === rejectedVersion) return // re-sent
+      faults = given.faults
+      rejectedVersion = version
       stats.service.configLoadError++
       const message = 'rules rejected: the previous ones stay active'
-      log.error({ server, version, ...faultFields(faults) }, message)
+      log.error({ server, version, ...faultFields(faults), ...(err && { err }) }, message)
       onChange()
     },
     rules: () => rules,
@@ -213,9 +224,10 @@ function openCopyOf({ config, log }: RulesDeps) {
 /** The result of a parse. An error of the parser is a fault that a later attempt may not have. */
 async function attempt(parse: () => Promise<ParsedRuleFiles>) {
   try {
-    return { parsed: await parse(), isRetryable: false }
+    return { parsed: await parse(), err: undefined }
   } catch (error) {
-    return { parsed: { faults: [versionFault((error as Error).message)] }, isRetryable: true }
+    const err = error instanceof Error ? error : new Error(String(error))
+    return { parsed: { faults: [versionFault(err.message)] }, err }
   }
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 
 const VALUE_CHARACTERS_MAX = 200
 
-/** Splits length-prefixed values, and shortens long ones. */
+/** Splits length-prefixed values, and truncates long ones. */
 export function splitValues(prefixed: string): string[] {
   const values: string[] = []
   for (let at = 0; at < prefixed.length;) {

@@ -53,7 +53,7 @@ test('hits count by rule and by the values that select its counter', () => {
   record(requestOf({ total: 'all' }), false)
   expect(top.read(2000)).toEqual([
     {
-      ...{ startedMs: 1000, endedMs: 2000 },
+      ...{ startedMs: 1000, untilMs: 2000 },
       top: [
         { rule: 'edge.client', isShadow: false, values: ['b:1'], hits: 5, denied: 0 },
         { rule: 'edge.client', isShadow: false, values: ['a'], hits: 2, denied: 1 },
@@ -64,7 +64,7 @@ test('hits count by rule and by the values that select its counter', () => {
   ])
 })
 
-test('a hashed value appears only as its hash, and a long one is shortened', () => {
+test('a hashed value appears only as its hash, and a long one is truncated', () => {
   const { top, record } = createTop()
   record(requestOf({ api_key: 'secret' }))
   record(requestOf({ client: 'x'.repeat(5000) }))
@@ -99,7 +99,7 @@ test('the last complete minute remains beside the current one', () => {
   top.endMinute(121_000)
   record(requestOf({ client: 'c' }))
   const minutes = top.read(125_000)
-  expect(minutes.map(({ startedMs, endedMs }) => [startedMs, endedMs])).toEqual([
+  expect(minutes.map(({ startedMs, untilMs }) => [startedMs, untilMs])).toEqual([
     [61_000, 121_000],
     [121_000, 125_000],
   ])

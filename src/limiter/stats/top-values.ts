@@ -24,7 +24,7 @@ export interface TopMinute {
   /** Unix milliseconds. */
   readonly startedMs: number
   /** Unix milliseconds. */
-  readonly endedMs: number
+  readonly untilMs: number
   /** For each rule, the values with the most hits and those with the most denied hits. */
   readonly top: readonly TopValue[]
 }
@@ -83,11 +83,11 @@ export class TopValues {
 
   /** Ends the current minute and returns it. */
   endMinute(nowMs: number): TopMinute {
-    const ended = this.#current(nowMs)
-    this.#last = ended
+    const completed = this.#current(nowMs)
+    this.#last = completed
     this.#byRule = new Map()
     this.#startedMs = nowMs
-    return ended
+    return completed
   }
 
   #current(nowMs: number): TopMinute {
@@ -96,6 +96,6 @@ export class TopValues {
         .top(REPORTED_MAX)
         .map(({ item: values, hits, denied }) => ({ ...rule, values, hits, denied })),
     )
-    return { startedMs: this.#startedMs, endedMs: nowMs, top }
+    return { startedMs: this.#startedMs, untilMs: nowMs, top }
   }
 }

@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
 import type { RedisConnectionOptions, RedisTls } from './connection-options.ts'
 import { planWithSecretFiles, readSecret } from './secret-files.ts'
-import { checkPair, parseAuth, redisSettings, tlsOf, tlsPathsOf } from './settings.ts'
+import { checkTls, parseAuth, redisSettings, tlsOf, tlsPathsOf } from './settings.ts'
 import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
 
 /** The timeout of connecting; each command has its own, shorter one. */
@@ -62,7 +62,7 @@ export function planLinkCache(config: CacheConfig): RedisConnectionOptions {
     plan: (problems, tlsProblems) => {
       const tls = tlsOf(config, tlsProblems)
       const options = connectionOf(config, { tls, problems })
-      if (options?.tls !== undefined) checkPair(tls, tlsProblems)
+      if (options?.tls !== undefined) checkTls(tls, tlsProblems)
       return options
     },
     urlName: 'REDIS_URL',

@@ -1,6 +1,5 @@
 // A connection to Redis: standalone, behind Sentinel or Cluster. Until it has reconnected, commands
 // fail immediately, except while credentials rotate: then they are retried.
-import { Cluster } from 'ioredis'
 import type { RedisConnectionOptions } from './connection-options.ts'
 import { createClient } from './create-client.ts'
 import { maskError } from './mask-error.ts'
@@ -60,7 +59,6 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     isDown = true
     watch.onDown(error)
   })
-  if (client instanceof Cluster) client.on('node error', maskError)
   client.on('close', () => {
     if (isDown) return
     isDown = true

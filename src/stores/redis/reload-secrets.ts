@@ -1,12 +1,11 @@
 // Reloads the secrets of a client from their files: when they change, and when Redis rejects the
 // credentials or closes a connection.
 import { Cluster, type Redis } from 'ioredis'
-import { watchFiles } from '../../process/watch-files.ts'
+import { scanFiles, watchFiles } from '../../process/watch-files.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type AppliedSecrets, applySecrets } from './apply-secrets.ts'
 import type { RedisConnectionOptions, SecretFiles } from './connection-options.ts'
 import { maskError } from './mask-error.ts'
-import { scanSecretFiles } from './secret-files.ts'
 
 /**
  * Called once Redis has accepted changed credentials on every open connection, or with the reason
@@ -95,7 +94,7 @@ class Reloads implements SecretReloads {
     this.#watch = watchFiles({
       scan: () => {
         this.#retryCurrent()
-        return scanSecretFiles(files)
+        return scanFiles(files.paths)
       },
       onChange: readAndApply,
       onError: (error) => {

@@ -132,7 +132,8 @@ const LOSSES = [
   'Reached the max retries',
   'Connection is closed',
   "Stream isn't writeable",
-  'Too many Cluster redirections. Last error: Error: Connection is closed',
+  // The target of a redirection was lost; the last error may also be the redirection itself.
+  'Too many Cluster redirections',
 ]
 
 /** Whether a command failed because the connection was closed before or after it was sent. */

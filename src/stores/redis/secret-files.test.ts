@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { createAuthority } from '../../../test/kit/ratelimit/grpc-certificates.ts'
 import { ConfigError, parseConfig } from '../../config/config.ts'
 import { cacheSettings, planLinkCache } from './cache-settings.ts'
 import { planRedis, redisSettings } from './settings.ts'
@@ -52,7 +53,7 @@ test('the files are re-read; a new line at their end is ignored', () => {
 })
 
 test('files of certificates are used only with TLS, and contain no credentials', () => {
-  const cert = fileOf('ca', '-----BEGIN CERTIFICATE-----\n')
+  const cert = fileOf('ca', createAuthority('Redis').cert)
   const env = { REDIS_AUTH: 'a', REDIS_TLS_CACERT: cert }
   expect(plan(env).secretFiles).toBeUndefined()
   const { secretFiles } = plan({ ...env, REDIS_TLS: 'true' })
@@ -62,6 +63,16 @@ test('files of certificates are used only with TLS, and contain no credentials',
   expect(planned).toMatchObject({ paths: [auth], hasCredentials: true })
   rmSync(cert)
   expect(planned?.read().auth).toEqual({ password: 'one' })
+})
+
+test('invalid certificates are a problem at the start, and when they are re-read', () => {
+  const ca = fileOf('ca', createAuthority('Redis').cert)
+  const env = { REDIS_TLS: 'true', REDIS_TLS_CACERT: ca }
+  const { secretFiles } = plan(env)
+  const problem = ['REDIS_TLS_CACERT must contain valid certificates']
+  fileOf('ca', '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n')
+  expect(problemsOf(() => secretFiles?.read())).toEqual(problem)
+  expect(problemsOf(() => plan(env))).toEqual(problem)
 })
 
 test('the Redis for limits per second has its own files', () => {

@@ -1,14 +1,10 @@
 // Reads the files with the secrets of a connection to Redis, also while the process runs.
 // `reload-secrets.ts` applies changed secrets to the open connection.
 import { readFileSync, statSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigError, type Setting } from '../../config/config.ts'
 import { optionalString } from '../../config/settings.ts'
-import { stampOfFile } from '../../process/file-tree.ts'
-import type { FileState } from '../../process/watch-files.ts'
-import type { RedisConnectionOptions, SecretFiles } from './connection-options.ts'
+import type { RedisConnectionOptions } from './connection-options.ts'
 
 const BYTES_MAX = 65_536
 
@@ -83,15 +79,4 @@ function hasSameAddress(a: RedisConnectionOptions, b: RedisConnectionOptions): b
     tls === undefined,
   ]
   return isDeepStrictEqual(addressOf(a), addressOf(b))
-}
-
-/** The state of the files, for `watchFiles`. */
-export async function scanSecretFiles({ paths }: SecretFiles): Promise<FileState> {
-  const stamps = paths.map(async (path) => {
-    const stats = await stat(path, { bigint: true }).catch(() => undefined) // it does not exist
-    return stats === undefined ? 'absent' : stampOfFile(stats)
-  })
-  // A mounted Secret changes by the swap of a symbolic link in the folder of the file.
-  const folders = [...new Set(paths.map((path) => dirname(resolve(path))))]
-  return { state: (await Promise.all(stamps)).join('\n'), folders }
 }

@@ -4,6 +4,7 @@ import { createSecureContext } from 'node:tls'
 import { ConfigError, type ConfigOf, type Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
 import { flagSetting, optionalString, readPem, stringSetting } from '../../config/settings.ts'
+import { checkAuthorities } from '../../process/tls-files.ts'
 import type { RedisAuth, RedisConnectionOptions, RedisTls } from './connection-options.ts'
 import { planWithSecretFiles, readSecret, secretFileSetting } from './secret-files.ts'
 import { keywordSetting } from './setting-kinds.ts'
@@ -121,7 +122,7 @@ function planConnection(config: RedisConfig, prefix: Prefix): RedisConnectionOpt
     plan: (problems, tlsProblems) => {
       const tls = tlsOf(config, tlsProblems)
       const options = connectionOf(config, { prefix, tls, problems })
-      if (options?.tls !== undefined) checkPair(tls, tlsProblems)
+      if (options?.tls !== undefined) checkTls(tls, tlsProblems)
       return options
     },
     urlName: `${prefix}URL`,
@@ -207,10 +208,15 @@ export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
 }
 
 /**
- * Checks that the key is that of the certificate: while files are replaced, it may not be. Appends
- * to `problems`.
+ * Checks the certificates, and that the key is that of the client's certificate: while files are
+ * replaced, it may not be. Appends to `problems`.
  */
-export function checkPair({ cert, key }: RedisTls, problems: string[]): void {
+export function checkTls({ ca, cert, key }: RedisTls, problems: string[]): void {
+  try {
+    if (ca !== undefined) checkAuthorities(ca)
+  } catch {
+    problems.push('REDIS_TLS_CACERT must contain valid certificates')
+  }
   if (cert === undefined || key === undefined) return
   try {
     createSecureContext({ cert, key })

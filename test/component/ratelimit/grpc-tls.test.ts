@@ -51,7 +51,7 @@ function write(path: string, { cert, key }: Issued): void {
 }
 
 async function start(env: Record<string, string>): Promise<TestServer> {
-  const server = await startTestServer(env, { checkEveryMs: 30 })
+  const server = await startTestServer(env)
   cleanups.push(() => server.close())
   return server
 }
@@ -205,7 +205,6 @@ describe('a renewed certificate', () => {
     const events: string[] = []
     const watching = watchTlsFiles({
       files: { certificate, key, authorities: undefined },
-      everyMs: 20,
       onChange: ({ cert }) => events.push(String(cert)),
       onError: (error) => events.push(String(error)),
     })

@@ -107,6 +107,24 @@ describe('ratelimit-check', () => {
   )
 
   test(
+    'applies DEFAULT_ALGORITHM and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT',
+    async () => {
+      const [file, args] = [at('two/a.yaml'), ['--descriptor=a=1']]
+      const run = await runCurtail(['ratelimit-check', file, ...args], {
+        DEFAULT_ALGORITHM: 'sliding_window_log',
+      })
+      expect(run).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(run.stdout).toContain('  hits d.a: sliding_window_log, 5 per day\n')
+      const stops = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' }
+      const stopped = await runCurtail(['ratelimit-check', file], stops)
+      expect(stopped.stdout).toContain('(deny_consumes: false): 1 of 1')
+      const invalid = await runCurtail(['ratelimit-check', file], { DEFAULT_ALGORITHM: 'none' })
+      expect(errorLine(invalid)).toContain('DEFAULT_ALGORITHM must be one of fixed_window, ')
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
     'requires rules of the domain that --domain names',
     async () => {
       const file = at('good.yaml')

@@ -4,17 +4,15 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { freePort } from '../../dependencies/free-ports.ts'
-import type { Limiter } from '../../kit/ratelimit/limiter.ts'
-import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
 import {
   callSteadily,
   metricsOf,
   perHour,
   rlconfig,
   shopConfig,
-  startXdsLimiter,
+  setUpXds,
 } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL, configBytes, responseBytes } from '../../kit/ratelimit/xds-messages.ts'
 import { waitFor } from '../../kit/wait-for.ts'
@@ -28,23 +26,8 @@ const CALL_MS = 30
 const STALLS = 5
 const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
 
-let server: AdsServer
-const cleanups: (() => unknown)[] = []
-beforeEach(async () => {
-  server = await startAdsServer()
-  cleanups.push(() => {
-    server.close()
-  })
-})
-afterEach(async () => {
-  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
-})
-
-async function start(env: Readonly<Record<string, string>> = {}): Promise<Limiter> {
-  const limiter = await startXdsLimiter(server.port, env)
-  cleanups.push(() => limiter.stop())
-  return limiter
-}
+const xds = setUpXds()
+const { start, cleanups } = xds
 
 describe('decisions continue', () => {
   const numbered = (count: number, padding = '') =>
@@ -57,7 +40,7 @@ describe('decisions continue', () => {
   ])(
     'while %s becomes active',
     async (name, descriptors, msMax) => {
-      server.publish({ version: 'v0', configs: [shopConfig()] })
+      xds.server.publish({ version: 'v0', configs: [shopConfig()] })
       const limiter = await start({
         XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: String(16 * 1024 * 1024),
         LIMIT_DEADLINE_MS: String(CALL_MS),
@@ -74,8 +57,8 @@ describe('decisions continue', () => {
       const activeMs: number[] = []
       for (const { version, bytes } of messages) {
         const sentAtMs = performance.now()
-        server.sendBytes(bytes)
-        const result = await server.requestFor(version)
+        xds.server.sendBytes(bytes)
+        const result = await xds.server.requestFor(version)
         expect(result).toMatchObject({ versionInfo: version, errorDetail: null })
         activeMs.push(Math.round(result.atMs - sentAtMs))
       }
@@ -94,21 +77,21 @@ describe('decisions continue', () => {
   test(
     'while versions flap; the newest becomes active, others are skipped',
     async () => {
-      server.publish({ version: 'v0', configs: [shopConfig()] })
+      xds.server.publish({ version: 'v0', configs: [shopConfig()] })
       const limiter = await start()
       const caller = callSteadily(limiter)
       const large = numbered(3000)
       let nonce = ''
       for (let n = 1; n <= 40; n += 1) {
         const configs = [shopConfig(...(n % 3 === 1 ? large : []), ...(n % 2 === 1 ? [bad] : []))]
-        nonce = server.publish({ version: `v${String(n)}`, configs })
+        nonce = xds.server.publish({ version: `v${String(n)}`, configs })
       }
-      const newest = await server.requestFor(nonce)
+      const newest = await xds.server.requestFor(nonce)
       expect(newest).toMatchObject({ versionInfo: 'v40', errorDetail: null })
       const { wrong, calls } = await caller.stop()
       expect(wrong).toEqual([])
       expect(calls).toBeGreaterThan(0)
-      const results = server.requests.filter(({ responseNonce }) => responseNonce !== '')
+      const results = xds.server.requests.filter(({ responseNonce }) => responseNonce !== '')
       expect(results.length).toBeLessThan(41) // superseded versions have no result
     },
     TEST_MS_MAX,
@@ -117,21 +100,25 @@ describe('decisions continue', () => {
   test(
     'while the server is unavailable; the next stream loads what is newer',
     async () => {
-      server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+      xds.server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
       const limiter = await start()
       const caller = callSteadily(limiter)
-      server.endStreams(status.UNAVAILABLE)
-      await waitFor('the second stream', () => server.requests.some(({ stream }) => stream === 2))
+      xds.server.endStreams(status.UNAVAILABLE)
+      await waitFor('the second stream', () =>
+        xds.server.requests.some(({ stream }) => stream === 2),
+      )
       const isFirst = ({ stream }: { stream: number }) => stream === 2
-      expect(server.requests.find(isFirst)).toMatchObject({ versionInfo: '', responseNonce: '' })
-      const { port } = server
-      server.close()
+      expect(xds.server.requests.find(isFirst)).toMatchObject({
+        versionInfo: '',
+        responseNonce: '',
+      })
+      xds.server.close()
       const disconnected = async () =>
         (await metricsOf(limiter)).includes('curtail_xds_connected 0')
       await waitFor('the lost connection', disconnected)
       expect(await rlconfig(limiter)).toContain('shop.k: unit=HOUR requests_per_unit=7,')
-      server = await startAdsServer({ port })
-      server.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
+      await xds.restartServer()
+      xds.server.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
       await waitFor('v2', async () => (await rlconfig(limiter)).includes('requests_per_unit=9,'))
       expect((await caller.stop()).wrong).toEqual([])
     },
@@ -142,10 +129,10 @@ describe('decisions continue', () => {
 test(
   'a SIGHUP opens a new stream',
   async () => {
-    server.publish({ version: 'v1', configs: [shopConfig()] })
+    xds.server.publish({ version: 'v1', configs: [shopConfig()] })
     const limiter = await start()
     limiter.child.kill('SIGHUP')
-    await waitFor('the second stream', () => server.requests.some(({ stream }) => stream === 2))
+    await waitFor('the second stream', () => xds.server.requests.some(({ stream }) => stream === 2))
     expect(limiter.log.filter(({ reason }) => reason !== undefined)).toEqual([])
   },
   TEST_MS_MAX,
@@ -158,9 +145,9 @@ describe('RULES_COPY', () => {
       const folder = await mkdtemp(join(tmpdir(), 'curtail-copy-'))
       cleanups.push(() => rm(folder, { recursive: true }))
       const env = { RULES_COPY: join(folder, 'copy') }
-      server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+      xds.server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
       const first = await start(env)
-      await server.requestFor(server.publish({ version: 'v2', configs: [shopConfig(bad)] }))
+      await xds.server.requestFor(xds.server.publish({ version: 'v2', configs: [shopConfig(bad)] }))
       await first.stop()
       cleanups.pop()
       expect((await readFile(env.RULES_COPY)).includes('v1')).toBe(true)

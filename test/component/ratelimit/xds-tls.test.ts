@@ -4,17 +4,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
-import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { beforeEach, expect, test } from '@jest/globals'
 import { createAuthority, type Issued } from '../../kit/ratelimit/grpc-certificates.ts'
 import type { Limiter } from '../../kit/ratelimit/limiter.ts'
-import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
+import type { AdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
 import {
   callSteadily,
   metricsOf,
   perHour,
   rlconfig,
   shopConfig,
-  startXdsLimiter,
+  setUpXds,
 } from '../../kit/ratelimit/xds-limiter.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -25,15 +25,13 @@ const servers = createAuthority('xDS servers')
 const clients = createAuthority('xDS clients')
 
 let folder: string
-const cleanups: (() => unknown)[] = []
+const xds = setUpXds()
+const { cleanups } = xds
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'curtail-xds-tls-'))
   cleanups.push(() => {
     rmSync(folder, { recursive: true })
   })
-})
-afterEach(async () => {
-  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
 
 const fileOf = (name: string) => join(folder, name)
@@ -43,30 +41,26 @@ function writeClient({ cert, key }: Issued): void {
   writeFileSync(fileOf('tls.key'), key)
 }
 
-async function serve(issued: Issued, port = 0): Promise<AdsServer> {
+async function serve(issued: Issued): Promise<AdsServer> {
   const pair = { private_key: Buffer.from(issued.key), cert_chain: Buffer.from(issued.cert) }
   const ca = Buffer.from(clients.cert)
   const credentials = grpc.ServerCredentials.createSsl(ca, [pair], true)
-  const server = await startAdsServer({ port, credentials })
-  cleanups.push(() => {
-    server.close()
-  })
+  const server = await xds.restartServer({ credentials })
   server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
   return server
 }
 
-async function start(port: number, more: Readonly<Record<string, string>> = {}): Promise<Limiter> {
+async function start(more: Readonly<Record<string, string>> = {}): Promise<Limiter> {
   writeFileSync(fileOf('ca.crt'), servers.cert)
-  const limiter = await startXdsLimiter(port, {
+  const env = {
     CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
     CONFIG_GRPC_XDS_CLIENT_TLS_CERT: fileOf('tls.crt'),
     CONFIG_GRPC_XDS_CLIENT_TLS_KEY: fileOf('tls.key'),
     CONFIG_GRPC_XDS_SERVER_TLS_CACERT: fileOf('ca.crt'),
     CONFIG_GRPC_XDS_SERVER_TLS_SAN: SERVER_NAME,
     ...more,
-  })
-  cleanups.push(() => limiter.stop())
-  return limiter
+  }
+  return xds.start(env)
 }
 
 const sentenceWith = (limiter: Limiter, text: string) =>
@@ -79,7 +73,7 @@ test(
   async () => {
     writeClient(clients.issue(['limiter']))
     const server = await serve(servers.issue([SERVER_NAME]))
-    const limiter = await start(server.port)
+    const limiter = await start()
     const caller = callSteadily(limiter)
     for (const stream of [2, 3]) {
       writeClient(clients.issue(['limiter']))
@@ -96,18 +90,24 @@ test(
 )
 
 test(
-  'unusable files leave the connection and the rules as they are',
+  'unusable files leave the connection as it is; a new connection uses the last valid ones',
   async () => {
     writeClient(clients.issue(['limiter']))
     const server = await serve(servers.issue([SERVER_NAME]))
-    const limiter = await start(server.port)
+    const limiter = await start()
     writeFileSync(fileOf('tls.key'), clients.issue(['other']).key)
     await sentenceWith(limiter, 'cannot use the TLS files (')
     expect(await metricsOf(limiter)).toContain('failures_total{reason="tls_files"} 1\n')
     const nonce = server.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
     expect(await server.requestFor(nonce)).toMatchObject({ versionInfo: 'v2', stream: 1 })
+    server.endStreams(grpc.status.UNAVAILABLE)
+    await sentenceWith(limiter, '_TLS_CACERT; connecting with the last valid ones')
+    await waitFor('the second stream', () => server.streams() === 1)
+    const later = server.publish({ version: 'v3', configs: [shopConfig(perHour('k', 3))] })
+    expect(await server.requestFor(later)).toMatchObject({ versionInfo: 'v3', stream: 2 })
+    expect(await metricsOf(limiter)).toContain('failures_total{reason="tls_files"} 2\n')
     writeClient(clients.issue(['limiter']))
-    await waitFor('the second stream', () => server.requests.some(({ stream }) => stream === 2))
+    await waitFor('the third stream', () => server.requests.some(({ stream }) => stream === 3))
   },
   TEST_MS_MAX,
 )
@@ -116,12 +116,11 @@ test(
   'a server certificate of another CA is rejected until the CA file has it',
   async () => {
     writeClient(clients.issue(['limiter']))
-    const server = await serve(servers.issue([SERVER_NAME]))
-    const limiter = await start(server.port)
+    await serve(servers.issue([SERVER_NAME]))
+    const limiter = await start()
     const caller = callSteadily(limiter)
-    server.close()
     const renewed = createAuthority('renewed CA')
-    const next = await serve(renewed.issue([SERVER_NAME]), server.port)
+    const next = await serve(renewed.issue([SERVER_NAME]))
     next.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
     await sentenceWith(limiter, 'CONFIG_GRPC_XDS_SERVER_TLS_*')
     await waitFor('a rejection', () => limiter.log.some(({ msg }) => /certif/i.test(String(msg))))
@@ -141,7 +140,7 @@ test.each([
   async (_, issue, sentence) => {
     writeClient(clients.issue(['limiter']))
     const server = await serve(issue())
-    const limiter = await start(server.port, { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' })
+    const limiter = await start({ FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' })
     await sentenceWith(limiter, sentence)
     expect(server.requests).toEqual([])
   },
@@ -151,12 +150,12 @@ test.each([
 test(
   'a client that uses no TLS gets a sentence that names the setting',
   async () => {
-    const server = await serve(servers.issue([SERVER_NAME]))
+    await serve(servers.issue([SERVER_NAME]))
     const env = {
       FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
       CONFIG_GRPC_XDS_SERVER_USE_TLS: 'false',
     }
-    const limiter = await start(server.port, env)
+    const limiter = await start(env)
     await sentenceWith(limiter, 'CONFIG_GRPC_XDS_SERVER_USE_TLS')
   },
   TEST_MS_MAX,

@@ -5,16 +5,16 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { status } from '@grpc/grpc-js'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { Limiter } from '../../kit/ratelimit/limiter.ts'
-import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
+import { describe, expect, test } from '@jest/globals'
+import type { AdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
 import {
   callSteadily,
+  closing,
   metricsOf,
   perHour,
   rlconfig,
   shopConfig,
-  startXdsLimiter,
+  setUpXds,
   xdsEnvironment,
 } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL, configBytes, structOf } from '../../kit/ratelimit/xds-messages.ts'
@@ -24,23 +24,8 @@ import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 
-let server: AdsServer
-const cleanups: (() => unknown)[] = []
-beforeEach(async () => {
-  server = await startAdsServer()
-  cleanups.push(() => {
-    server.close()
-  })
-})
-afterEach(async () => {
-  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
-})
-
-async function start(env: Readonly<Record<string, string>> = {}): Promise<Limiter> {
-  const limiter = await startXdsLimiter(server.port, env)
-  cleanups.push(() => limiter.stop())
-  return limiter
-}
+const xds = setUpXds()
+const { start, cleanups } = xds
 
 const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
 
@@ -53,17 +38,17 @@ describe('the first version', () => {
         CONFIG_GRPC_XDS_NODE_METADATA: 'team=edge',
         CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'authorization:Bearer secret',
       })
-      await waitFor('the first request', () => server.requests.length === 1)
-      expect(server.requests[0]).toMatchObject({
+      await waitFor('the first request', () => xds.server.requests.length === 1)
+      expect(xds.server.requests[0]).toMatchObject({
         versionInfo: '',
         responseNonce: '',
         typeUrl: CONFIG_TYPE_URL,
         node: { id: 'limiter-1', metadata: structOf({ team: 'edge' }), userAgentName: 'curtail' },
         headers: { authorization: 'Bearer secret' },
       })
-      const nonce = server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+      const nonce = xds.server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
       const limiter = await starting
-      expect(await server.requestFor(nonce)).toMatchObject({
+      expect(await xds.server.requestFor(nonce)).toMatchObject({
         versionInfo: 'v1',
         node: null,
         errorDetail: null,
@@ -81,12 +66,13 @@ describe('the first version', () => {
         FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
         HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true',
       })
-      const health = async () => (await fetch(`${limiter.url}/healthcheck`)).status
+      const health = async () => (await fetch(`${limiter.url}/healthcheck`, closing)).status
       expect(await health()).toBe(500)
-      const expected = `xDS server 127.0.0.1:${String(server.port)}: no valid version was received`
+      const address = `127.0.0.1:${String(xds.server.port)}`
+      const expected = `xDS server ${address}: no valid version was received`
       expect(await rlconfig(limiter)).toContain(expected)
-      await waitFor('the stream', () => server.streams() === 1)
-      await server.requestFor(server.publish({ version: 'v1', configs: [shopConfig()] }))
+      await waitFor('the stream', () => xds.server.streams() === 1)
+      await xds.server.requestFor(xds.server.publish({ version: 'v1', configs: [shopConfig()] }))
       expect(await rlconfig(limiter)).not.toContain(expected)
       expect(await health()).toBe(200)
     },
@@ -98,11 +84,13 @@ describe('the first version', () => {
     async () => {
       const root = await mkdtemp(join(tmpdir(), 'curtail-xds-'))
       cleanups.push(() => rm(root, { recursive: true }))
-      const env = { ...limiterEnvironment(root, 1), ...xdsEnvironment(server.port) }
+      const env = { ...limiterEnvironment(root, 1), ...xdsEnvironment(xds.server.port) }
       const exited = new Promise((resolve) => {
         const onSpawn = (child: ChildProcess) => {
           child.on('exit', resolve)
-          void waitFor('the stream', () => server.streams() === 1).then(() => child.kill('SIGTERM'))
+          void waitFor('the stream', () => xds.server.streams() === 1).then(() =>
+            child.kill('SIGTERM'),
+          )
         }
         startRole({ role: 'ratelimit', env, onSpawn }).catch(() => undefined) // it never is ready
       })
@@ -114,7 +102,7 @@ describe('the first version', () => {
 
 describe('a version', () => {
   const version = (name: string, ...configs: readonly object[]) =>
-    server.publish({ version: name, configs })
+    xds.server.publish({ version: name, configs })
 
   test(
     'with faults is rejected as a whole; the last good one stays active',
@@ -124,7 +112,7 @@ describe('a version', () => {
       const caller = callSteadily(limiter)
       const other = { name: 'other', domain: 'other', descriptors: [perHour('k', 1)] }
       const partial = version('v2', other, shopConfig(perHour('k', 9), bad))
-      const rejected = await server.requestFor(partial)
+      const rejected = await xds.server.requestFor(partial)
       expect(rejected).toMatchObject({
         versionInfo: 'v1',
         errorDetail: {
@@ -138,7 +126,9 @@ describe('a version', () => {
       expect(config).toContain(
         'resource "shop": descriptors[3].rate_limit: invalid rate limit unit',
       )
-      const accepted = await server.requestFor(version('v3', other, shopConfig(perHour('k', 9))))
+      const accepted = await xds.server.requestFor(
+        version('v3', other, shopConfig(perHour('k', 9))),
+      )
       expect(accepted).toMatchObject({ versionInfo: 'v3', errorDetail: null })
       expect(await rlconfig(limiter)).toContain('other.k: unit=HOUR requests_per_unit=1,')
       expect((await caller.stop()).wrong).toEqual([])
@@ -157,7 +147,7 @@ describe('a version', () => {
       version('v1', shopConfig())
       await start()
       const faulty = Array.from({ length: 500 }, (_, n) => ({ ...bad, key: `k${String(n)}` }))
-      const { errorDetail } = await server.requestFor(version('v2', shopConfig(...faulty)))
+      const { errorDetail } = await xds.server.requestFor(version('v2', shopConfig(...faulty)))
       const message = errorDetail?.message ?? ''
       expect(Buffer.byteLength(message)).toBeLessThanOrEqual(4096 + 20)
       expect(message).toMatch(/\nand \d+ more$/)
@@ -170,7 +160,7 @@ describe('a version', () => {
     async () => {
       version('v1', shopConfig())
       const limiter = await start()
-      expect(await server.requestFor(version('v2'))).toMatchObject({ versionInfo: 'v2' })
+      expect(await xds.server.requestFor(version('v2'))).toMatchObject({ versionInfo: 'v2' })
       expect(await rlconfig(limiter)).toBe('')
       expect(limiter.log).toContainEqual(
         expect.objectContaining({ msg: 'the version has no resources: no rules are active' }),
@@ -180,7 +170,7 @@ describe('a version', () => {
       const isRejection = ({ versionInfo, errorDetail }: AdsServer['requests'][number]) =>
         versionInfo === 'v3' && errorDetail?.message.includes('required domain') === true
       version('v4')
-      await waitFor('the rejection', () => server.requests.some(isRejection))
+      await waitFor('the rejection', () => xds.server.requests.some(isRejection))
     },
     TEST_MS_MAX,
   )
@@ -191,15 +181,17 @@ describe('a version', () => {
       version('v1', shopConfig())
       await start()
       const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster'
-      const wrong = server.publish({ version: 'v2', configs: [shopConfig()], typeUrl })
-      expect(await server.requestFor(wrong)).toMatchObject({
+      const wrong = xds.server.publish({ version: 'v2', configs: [shopConfig()], typeUrl })
+      expect(await xds.server.requestFor(wrong)).toMatchObject({
         versionInfo: 'v1',
         errorDetail: {
           message: `the version: the type must be ${CONFIG_TYPE_URL}: it is "${typeUrl}"`,
         },
       })
       const resources = [{ typeUrl, value: configBytes(shopConfig()) }]
-      const { errorDetail } = await server.requestFor(server.publish({ version: 'v3', resources }))
+      const { errorDetail } = await xds.server.requestFor(
+        xds.server.publish({ version: 'v3', resources }),
+      )
       expect(errorDetail?.message).toContain('resources[0]: the type must be')
     },
     TEST_MS_MAX,

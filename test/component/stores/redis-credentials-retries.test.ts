@@ -1,9 +1,11 @@
 // What is retried while credentials may rotate, and what is not: hits of a Redis that hangs, and
 // refunds. Reconnecting to a Redis that drops each connection, and errors of AUTH.
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { parseConfig } from '../../../src/config/config.ts'
 import { connectRedis } from '../../../src/stores/redis/connection.ts'
 import { createRedisCounterStore } from '../../../src/stores/redis/counter-store.ts'
+import { retryCommands } from '../../../src/stores/redis/retry-commands.ts'
 import { planRedis, redisSettings } from '../../../src/stores/redis/settings.ts'
 import { describeError } from '../../../src/telemetry/log.ts'
 import { freePort } from '../../dependencies/free-ports.ts'
@@ -14,6 +16,8 @@ import { consumeOne, createStore, failureOf, newCount } from '../../kit/ratelimi
 import { waitFor } from '../../kit/wait-for.ts'
 
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
+/** RECONNECT_MS_MAX: how long commands wait and are retried. */
+const RETRY_MS_MAX = 250
 const STORM_MS = 1000
 /** Without a growing delay, Redis gets more than 50 connections a second. */
 const STORM_CONNECTIONS_MAX = 25
@@ -42,11 +46,12 @@ async function openStore(timeout: string) {
       REDIS_TIMEOUT: timeout,
     }),
   )
-  const connection = connectRedis(main, { onUp: () => undefined, onDown: () => undefined })
+  const { promise: lost, resolve: onDown } = Promise.withResolvers<unknown>()
+  const connection = connectRedis(main, { onUp: () => undefined, onDown })
   const store = createRedisCounterStore({ connection, keyPrefix: 'c:' })
   await waitFor('Redis', () => connection.isUp())
   await consumeOne(store, newCount())
-  return { store, connection }
+  return { store, connection, lost }
 }
 
 /** A reply of the script is a list; the handshake has none. */
@@ -80,6 +85,56 @@ test.each([
   await waitFor('the next connection', () => connection.isUp())
   expect(await consumeOne(store, { ...count, cost: 0 })).toMatchObject({ remaining })
   store.close()
+})
+
+test('a call whose AUTH hangs fails within the time for retries', async () => {
+  const { store } = await openStore('20s')
+  const admin = clientOf(server.port, { password: 'first' })
+  await admin.acl('SETUSER', 'default', '-evalsha')
+  proxy.dropResponses({ matches: (message) => message.toString('latin1').startsWith('+OK') })
+  const { error, tookMs } = await failureOf(store.consume([newCount()]))
+  expect(error.message).toContain('NOPERM')
+  expect(proxy.droppedResponses()).toBe(1) // that of AUTH
+  expect(tookMs).toBeLessThan(5 * RETRY_MS_MAX)
+  store.close()
+  admin.disconnect()
+})
+
+test('a command that waits for the next connection fails at close', async () => {
+  const { connection, store, lost } = await openStore('5s')
+  await proxy.stopListening()
+  await lost
+  for (let turn = 0; turn < 5; turn++) await nextTurn() // the driver waits until it reconnects
+  const settled = Promise.allSettled([connection.ping()])
+  store.close()
+  let turns = 0
+  const counting = (async () => {
+    for (; turns < 50; turns++) await nextTurn()
+  })()
+  const [result] = await settled
+  expect(turns).toBeLessThan(50) // it has not waited for RETRY_MS_MAX
+  expect(result.status).toBe('rejected')
+  await counting
+})
+
+test.each([
+  ['Connection is closed.', 2],
+  ['Too many Cluster redirections. Last error: Error: Connection is closed.', 2],
+  ['Too many Cluster redirections. Last error: ReplyError: MOVED 1 127.0.0.1:2', 2],
+  ['ERR unknown command', 1],
+])('after the error %s, a command is sent %i times', async (message, times) => {
+  const client = clientOf(server.port, { password: 'first' })
+  await waitFor('Redis', () => client.status === 'ready')
+  const reloads = { renew: () => Promise.resolve(false), stop: () => undefined }
+  const { run } = retryCommands({ client, reloads, timeoutMs: 5000 })
+  let sent = 0
+  const send = () => {
+    sent += 1
+    return sent === 1 ? Promise.reject(new Error(message)) : client.ping()
+  }
+  const [result] = await Promise.allSettled([run(send)])
+  expect([result.status, sent]).toEqual([times === 1 ? 'rejected' : 'fulfilled', times])
+  client.disconnect()
 })
 
 test('reconnecting slows down while Redis accepts connections but no writes', async () => {

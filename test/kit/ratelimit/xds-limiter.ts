@@ -1,6 +1,8 @@
 // The real `ratelimit` role with rules from a scripted xDS server, and a caller at a steady rate.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach } from '@jest/globals'
 import { type Limiter, startLimiter } from './limiter.ts'
+import { type AdsServer, type AdsServerOptions, startAdsServer } from './scripted-ads-server.ts'
 import type { ConfigMessage, DescriptorMessage } from './xds-messages.ts'
 
 /** Short intervals, so that the tests do not wait. */
@@ -28,6 +30,54 @@ export function startXdsLimiter(
   return startLimiter({ rules: '', redisPort, env: { ...xdsEnvironment(port), ...env } })
 }
 
+/** The server of a test, and what is closed after the test. */
+export interface XdsTest {
+  /** The running server. */
+  readonly server: AdsServer
+  /** Run after the test, the last one first. */
+  readonly cleanups: (() => unknown)[]
+  /** Starts a limiter that uses the server, or that at `port`, and stops it after the test. */
+  readonly start: (env?: Readonly<Record<string, string>>, port?: number) => Promise<Limiter>
+  /** Closes the server, and starts another one on the same port. */
+  restartServer(options?: AdsServerOptions): Promise<AdsServer>
+}
+
+/** Registers the set-up of each test of the file: a server, and the clean-ups. */
+export function setUpXds(options: AdsServerOptions = {}): XdsTest {
+  let server: AdsServer | undefined
+  const running = (): AdsServer => {
+    if (server === undefined) throw new Error('the server runs only during a test')
+    return server
+  }
+  const cleanups: (() => unknown)[] = []
+  beforeEach(async () => {
+    server = await startAdsServer(options)
+    cleanups.push(() => {
+      running().close()
+    })
+  })
+  afterEach(async () => {
+    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
+  })
+  return {
+    get server() {
+      return running()
+    },
+    cleanups,
+    async start(env = {}, port = running().port) {
+      const limiter = await startXdsLimiter(port, env)
+      cleanups.push(() => limiter.stop())
+      return limiter
+    },
+    async restartServer(next = {}) {
+      const { port } = running()
+      running().close()
+      server = await startAdsServer({ ...next, port })
+      return server
+    },
+  }
+}
+
 /** The descriptors whose verdicts `callSteadily` checks; every version of a test contains them. */
 const steady: readonly DescriptorMessage[] = [
   { key: 'steady', value: 'open', rateLimit: { unlimited: true } },
@@ -44,14 +94,17 @@ export function perHour(key: string, requestsPerUnit: number): DescriptorMessage
   return { key, rateLimit: { unit: 'HOUR', requestsPerUnit } }
 }
 
+/** Options of a fetch whose connection closes: the limiter waits for open ones when it stops. */
+export const closing = { headers: { connection: 'close' } }
+
 /** The response of /rlconfig. */
 export async function rlconfig({ debugUrl }: Limiter): Promise<string> {
-  return (await fetch(`${debugUrl}/rlconfig`)).text()
+  return (await fetch(`${debugUrl}/rlconfig`, closing)).text()
 }
 
 /** The response of /metrics. */
 export async function metricsOf({ adminUrl }: Limiter): Promise<string> {
-  return (await fetch(`${adminUrl}/metrics`)).text()
+  return (await fetch(`${adminUrl}/metrics`, closing)).text()
 }
 
 /** A caller; `stop` returns its errors and wrong verdicts, and the longest call. */

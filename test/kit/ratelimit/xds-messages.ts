@@ -156,6 +156,11 @@ export function responseBytes(response: {
   return codecOf('Response').serialize(response)
 }
 
+/** Parses a DiscoveryResponse. */
+export function parseResponse(bytes: Buffer): object {
+  return codecOf('Response').deserialize(bytes)
+}
+
 /** Parses a DiscoveryRequest. */
 export function parseRequest(bytes: Buffer): DiscoveryRequestMessage {
   return codecOf('Request').deserialize(bytes) as DiscoveryRequestMessage

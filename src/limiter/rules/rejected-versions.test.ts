@@ -1,0 +1,71 @@
+// Content that arrives after its rejection is delayed more and more, and is parsed only if its
+// rejection was no fault of the content.
+import { expect, test } from '@jest/globals'
+import { versionFault } from './version-parser.ts'
+import { createRejectedVersions } from './rejected-versions.ts'
+
+const never = new AbortController().signal
+const bad = { faults: [versionFault('bad')], isRetryable: false }
+
+function open() {
+  const waits: number[] = []
+  const wait = (ms: number) => {
+    waits.push(ms)
+    return Promise.resolve()
+  }
+  return { waits, versions: createRejectedVersions(wait) }
+}
+
+test('the delay doubles from 1 s to 60 s', async () => {
+  const { waits, versions } = open()
+  versions.add('a', bad)
+  for (let n = 0; n < 9; n += 1) expect(await versions.recall('a', never)).toBe(bad.faults)
+  expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+})
+
+test('other content is not delayed; two bad versions in turns have their own delays', async () => {
+  const { waits, versions } = open()
+  versions.add('a', bad)
+  expect(await versions.recall('b', never)).toBeUndefined()
+  versions.add('b', bad)
+  for (const digest of ['a', 'b', 'a', 'b']) {
+    expect(await versions.recall(digest, never)).toBe(bad.faults)
+  }
+  expect(waits).toEqual([1000, 1000, 2000, 2000])
+})
+
+test('after an accepted version, the first rejection has no delay and no parse', async () => {
+  const { waits, versions } = open()
+  versions.add('a', bad)
+  versions.resetDelays()
+  expect(await versions.recall('a', never)).toBe(bad.faults)
+  expect(waits).toEqual([])
+  await versions.recall('a', never)
+  expect(waits).toEqual([1000])
+})
+
+test('an error of the parser is retried after the same delay', async () => {
+  const { waits, versions } = open()
+  const tooSlow = { faults: [versionFault('too slow')], isRetryable: true }
+  for (let n = 0; n < 3; n += 1) {
+    versions.add('a', tooSlow)
+    expect(await versions.recall('a', never)).toBeUndefined()
+  }
+  expect(waits).toEqual([1000, 2000, 4000])
+  expect(await versions.recall('a', AbortSignal.abort())).toBe(tooSlow.faults)
+})
+
+test('only the last four versions are kept', async () => {
+  const { versions } = open()
+  for (const digest of ['a', 'b', 'c', 'd', 'a', 'e']) versions.add(digest, bad)
+  expect(await versions.recall('b', never)).toBeUndefined()
+  for (const digest of ['a', 'c', 'd', 'e']) {
+    expect(await versions.recall(digest, never)).toBe(bad.faults)
+  }
+})
+
+test('an abort ends the delay', async () => {
+  const versions = createRejectedVersions()
+  versions.add('a', bad)
+  expect(await versions.recall('a', AbortSignal.abort())).toBe(bad.faults)
+})

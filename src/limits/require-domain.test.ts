@@ -1,0 +1,29 @@
+// The domain that the client sends must have rules.
+import { expect, test } from '@jest/globals'
+import { requireDomain } from './require-domain.ts'
+import { parseRules } from './rules.ts'
+
+function parse(...domains: readonly string[]) {
+  const files = domains.map((domain) => ({ name: `${domain}.yaml`, text: `domain: ${domain}\n` }))
+  return parseRules(files, { mergeDomains: false })
+}
+
+function messageOf(...domains: readonly string[]): string | undefined {
+  const parsed = requireDomain(parse(...domains), { domain: 'edge', place: 'rules' })
+  return 'faults' in parsed ? parsed.faults[0]?.message : undefined
+}
+
+test('a set with rules for the domain is unchanged, and so is one with faults', () => {
+  expect(messageOf('shop', 'edge')).toBeUndefined()
+  expect(messageOf('shop', 'shop')).toBe("duplicate domain 'shop' in config file")
+})
+
+test('the message lists at most ten domains', () => {
+  const start = "no file has rules for the required domain 'edge': "
+  expect(messageOf()).toBe(`${start}there are no rules`)
+  const ten = Array.from({ length: 10 }, (_, n) => `d${n}`)
+  const listed = ten.map((domain) => `'${domain}'`).join(', ')
+  expect(messageOf(...ten)).toBe(`${start}the domains with rules are ${listed}`)
+  const more = messageOf(...ten, 'd10', 'd11')
+  expect(more).toBe(`${start}the domains with rules are ${listed} and 2 more`)
+})

@@ -1,0 +1,91 @@
+// The xDS client in the process of the test: its deadline of connecting, and errors of the code
+// that applies a version.
+import { type AddressInfo, createServer } from 'node:net'
+import { expect, test } from '@jest/globals'
+import { type AdsClientDeps, openAdsClient } from '../../../src/clients/xds/ads-client.ts'
+import { xdsSettings } from '../../../src/clients/xds/settings.ts'
+import { parseConfig } from '../../../src/config/config.ts'
+import { createMetrics } from '../../../src/telemetry/metrics.ts'
+import { setUpXds, shopConfig, xdsEnvironment } from '../../kit/ratelimit/xds-limiter.ts'
+import { CONFIG_TYPE_URL } from '../../kit/ratelimit/xds-messages.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+const CONNECT_MS_MAX = 200
+
+interface Line {
+  readonly level: string
+  readonly fields: object
+  readonly message: string
+}
+
+const xds = setUpXds()
+
+function open(port: number, apply: AdsClientDeps['apply']) {
+  const log: Line[] = []
+  const logAs = (level: string) => (fields: object, message: string) => {
+    log.push({ level, fields, message })
+  }
+  const metrics = createMetrics()
+  const client = openAdsClient({
+    config: parseConfig(xdsSettings, xdsEnvironment(port)),
+    typeUrl: CONFIG_TYPE_URL,
+    apply,
+    onFailure: () => undefined,
+    metrics,
+    log: {
+      info: logAs('info'),
+      warn: logAs('warn'),
+      error: logAs('error'),
+    } as AdsClientDeps['log'],
+    connectMsMax: CONNECT_MS_MAX,
+  })
+  const stop = () => client.stop()
+  xds.cleanups.push(stop)
+  return { log, metrics, stop }
+}
+
+test('a server that accepts connections and sends nothing is retried', async () => {
+  let connections = 0
+  const silent = createServer((socket) => {
+    connections += 1
+    socket.on('close', () => (connections -= 1)).resume()
+  })
+  await new Promise<void>((resolve) => {
+    silent.listen(0, '127.0.0.1', resolve)
+  })
+  xds.cleanups.push(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const { log, metrics, stop } = open(port, () => Promise.resolve(undefined))
+  await waitFor('two failures', () => log.length >= 2)
+  await stop()
+  await waitFor('the connections to close', () => connections === 0)
+  for (const { level, fields, message } of log) {
+    expect([level, fields]).toEqual(['warn', expect.objectContaining({ reason: 'connect' })])
+    expect(message).toContain(`no connection within ${CONNECT_MS_MAX} ms`)
+  }
+  const { values } = await metrics.xdsFailures.get()
+  const count = values.find(({ labels }) => labels.reason === 'connect')?.value
+  expect(count).toBeGreaterThanOrEqual(2)
+})
+
+test('an error while a version is applied is logged; the version is rejected', async () => {
+  const { server } = xds
+  const { log } = open(server.port, ({ version }) =>
+    version === 'v1' ? Promise.reject(new TypeError('no such member')) : Promise.resolve(undefined),
+  )
+  await waitFor('the stream', () => server.streams() === 1)
+  const { errorDetail } = await server.requestFor(
+    server.publish({ version: 'v1', configs: [shopConfig()] }),
+  )
+  expect(errorDetail?.message).toBe('no such member')
+  const errors = log.filter(({ level }) => level === 'error')
+  expect(errors).toEqual([
+    {
+      level: 'error',
+      fields: { version: 'v1', err: expect.any(TypeError) },
+      message: 'cannot apply the version: it is rejected',
+    },
+  ])
+  const next = server.publish({ version: 'v2', configs: [shopConfig()] })
+  expect(await server.requestFor(next)).toMatchObject({ versionInfo: 'v2', errorDetail: null })
+})
