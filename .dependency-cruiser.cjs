@@ -51,6 +51,7 @@ module.exports = {
     only('protobuf', []),
     ...['links', 'codes'].map((module) => only(module, [])),
     only('limits', ['protobuf']),
+    only('policies', ['limits', 'protobuf']),
     ...shared.map((module) => only(module, shared)),
     only('resolve', ['links', 'codes', ...shared]),
     only('create', ['links', 'codes', ...shared]),
@@ -60,8 +61,8 @@ module.exports = {
     only('clients', ['drain', 'protobuf', ...shared]),
     only('drain', shared),
     only('http', [...pure, ...useCases, ...shared]),
-    only('grpc', ['limits', 'limiter', 'protobuf', ...shared]),
-    only('kube', ['codes', ...shared]),
+    only('grpc', ['limits', 'limiter', 'policies', 'protobuf', ...shared]),
+    only('kube', ['codes', 'policies', ...shared]),
     only('stores', [...pure, ...shared]),
     {
       name: 'dashboards-import-metric-names-only',
@@ -76,15 +77,15 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/grpc/http2/' },
     },
     {
-      name: 'kube-framework-does-not-import-code-pool',
+      name: 'kube-framework-does-not-import-resources',
       severity: 'error',
       from: { path: '^src/kube/[^/]+\\.ts$', pathNot: '\\.test\\.ts$' },
-      to: { path: '^src/kube/code-pool/' },
+      to: { path: '^src/kube/(code-pool|rate-limit-policy)/' },
     },
     {
       name: 'pure-modules-do-no-io',
       severity: 'error',
-      from: { path: '^src/(links|codes|limits)/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^src/(links|codes|limits|policies)/', pathNot: '\\.test\\.ts$' },
       to: {
         dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-no-pkg'],
         pathNot: ['^(node:)?(assert(/strict)?|crypto)$', '^node_modules/(zod|yaml|js-yaml)/'],

@@ -12,13 +12,14 @@ interface JestReport {
   }[]
 }
 
+/** The result of a run. */
 export interface Count {
   readonly passed: number
   /** One line for each failure. */
   readonly failures: readonly string[]
 }
 
-/** Prints the failures last, where a shortened log still shows them, then the counts. */
+/** Prints the failures last, where a truncated log still shows them, then the counts. */
 export function printCount({ passed, failures }: Count): void {
   for (const failure of failures) process.stdout.write(`${failure}\n`)
   process.stdout.write(`${String(passed)} passed, ${String(failures.length)} failed\n`)

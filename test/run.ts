@@ -56,10 +56,10 @@ async function runCheck(
  * Component tests that mostly wait, or render charts: they run beside the others, which keeps both
  * cores busy.
  */
-const SECOND_LANE = 'test/component/(chart|controller|processes)/'
-const lanes: readonly (readonly string[])[] = [
-  ['--selectProjects', 'contract', 'component', '--testPathIgnorePatterns', SECOND_LANE],
-  ['--selectProjects', 'component', '--testPathPatterns', SECOND_LANE],
+const SECOND_GROUP = 'test/component/(chart|controller|processes)/'
+const groups: readonly (readonly string[])[] = [
+  ['--selectProjects', 'contract', 'component', '--testPathIgnorePatterns', SECOND_GROUP],
+  ['--selectProjects', 'component', '--testPathPatterns', SECOND_GROUP],
 ]
 
 /** Runs the selected tests; a run without a count counts as one failure. */
@@ -109,7 +109,7 @@ async function main(level: string | undefined): Promise<number> {
         timeout: DEPENDENCIES_MS_MAX,
       }),
     )
-    counts.push(...(await Promise.all(lanes.map((selection) => runJest(selection, env)))))
+    counts.push(...(await Promise.all(groups.map((selection) => runJest(selection, env)))))
     counts.push(await runJest(['--selectProjects', 'stack'], env))
   }
   const passed = counts.reduce((sum, count) => sum + count.passed, 0)

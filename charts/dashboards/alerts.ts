@@ -42,6 +42,11 @@ const allCalls =
   `(${failedCalls} + sum(rate(${edge('limiterOk')}[5m])) + ` +
   `(sum(rate(${edge('limiterOver')}[5m])) or vector(0)))`
 
+const notProgrammed = {
+  ...{ type: 'Programmed', status: 'False' },
+  reason: '~Pending|NoLimiters|Rejected',
+}
+
 const limiterAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailLimiterUnavailable', severity: 'critical', forSpan: '5m' },
@@ -65,6 +70,12 @@ const limiterAlerts: readonly Alert[] = [
     expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
     summary:
       'The limiter has no rules for the domain {{ $labels.domain }}: it admits all requests for it',
+  },
+  {
+    // A limiter that disconnects counts for 90 s, so a rollout must not fire this.
+    ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '3m' },
+    expr: `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0`,
+    summary: 'RateLimitPolicies that not all limiters apply: {{ $value }} ({{ $labels.reason }})',
   },
 ]
 

@@ -1,4 +1,4 @@
-// Dashboards of the components: limiter, edge, controller, and their dependencies.
+// Dashboards of the components: limiter, edge, and the dependencies.
 import { type Board, chosen, line, quantile, rateBy, times } from './panel.ts'
 
 const { ours, edge } = chosen
@@ -151,60 +151,6 @@ export const edgeBoard: Board = {
           unit: 'd',
           isNumber: true,
           queries: [line(`min(${edge('certificateDays')})`, 'days')],
-        },
-      ],
-    },
-  ],
-}
-
-/** The controller, which keeps pools full. */
-export const controller: Board = {
-  name: 'controller',
-  title: 'Curtail / Controller',
-  rows: [
-    {
-      title: 'Pools',
-      panels: [
-        {
-          title: 'Conditions',
-          description: 'CodePools by condition, its status and its reason.',
-          unit: 'short',
-          queries: [line(ours('poolConditions'), '{{type}} {{status}} {{reason}}')],
-        },
-        {
-          title: 'Refill Jobs',
-          description: 'Refill Jobs by result.',
-          unit: 'ops',
-          queries: [rateBy(ours('refillJobs'), ['result'])],
-        },
-        {
-          title: 'Leaders',
-          description: 'Normally one; while the leader changes, none for some seconds.',
-          unit: 'short',
-          queries: [line(`sum(${ours('isLeader')})`, 'leaders')],
-        },
-      ],
-    },
-    {
-      title: 'Reconciliation',
-      panels: [
-        {
-          title: 'Reconciles',
-          description: 'Reconciles by controller and result.',
-          unit: 'ops',
-          queries: [rateBy(ours('reconciles'), ['controller', 'result'])],
-        },
-        {
-          title: 'Work queue',
-          description: 'Objects that wait for a reconcile, by queue.',
-          unit: 'short',
-          queries: [line(ours('queueDepth'), '{{name}}')],
-        },
-        {
-          title: 'Calls to the API server',
-          description: 'By status and method. <error>: there was no response.',
-          unit: 'ops',
-          queries: [rateBy(ours('apiRequests'), ['code', 'method'])],
         },
       ],
     },

@@ -2,7 +2,8 @@
 // charts/render.ts writes them.
 import { join } from 'node:path'
 import { renderRules } from './alerts.ts'
-import { controller, dependencies, edgeBoard, limiter } from './boards-machinery.ts'
+import { controller } from './board-controller.ts'
+import { dependencies, edgeBoard, limiter } from './boards-machinery.ts'
 import { create, overview, redirect } from './boards-requests.ts'
 import type { Board } from './panel.ts'
 import { renderBoard } from './render-board.ts'

@@ -24,7 +24,7 @@ export function poolConditions(
 }
 
 /**
- * The conditions that kstatus reads, each present only while it is `True`. A pool whose store is
+ * The conditions that kstatus reads, each present only if it is `True`. A pool whose store is
  * unavailable is not stalled: the controller continues without a change by an operator.
  */
 function progressOf(

@@ -2,7 +2,8 @@
 import * as z from 'zod'
 import { type Setting, withDefault } from '../config/config.ts'
 
-const NAME_PATTERN = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+/** The name of a namespace, or of an object whose name is a DNS label. */
+export const NAME_PATTERN = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const NAMESPACES_MAX = 32
 
 function optionalSetting(about: string, allowed: string, fallback: string) {

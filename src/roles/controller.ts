@@ -1,8 +1,10 @@
 // Keeps CodePools full: all replicas watch CodePools and refill Jobs, and the leader creates a Job
-// when a level is low. The controller has no code secret and generates no codes.
+// when a level is low. The controller has no code secret and generates no codes. With ADS_PORT it
+// also sends the rules of RateLimitPolicies to limiters.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createAdminApp } from '../http/admin/app.ts'
+import { openAdsServer } from '../grpc/ads/ads-server.ts'
 import { bareApp } from '../http/bare-app.ts'
 import { listen } from '../http/serve.ts'
 import { adminPortSetting } from '../http/settings.ts'
@@ -11,17 +13,26 @@ import { createKubeApi, type KubeApi } from '../kube/api.ts'
 import { createLevels } from '../kube/code-pool/levels.ts'
 import { createPoolController, type PoolController } from '../kube/code-pool/pool-controller.ts'
 import { createTemplateFile } from '../kube/code-pool/template-file.ts'
-import { createEventRecorder } from '../kube/events.ts'
+import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
 import { createElection, type Election } from '../kube/lease.ts'
+import {
+  createPolicyController,
+  type PolicyController,
+} from '../kube/rate-limit-policy/policy-controller.ts'
+import {
+  policyDependentSettings,
+  policyOptionsOf,
+  policySettings,
+} from '../kube/rate-limit-policy/settings.ts'
 import { reportReads } from '../kube/report-reads.ts'
+import { runControllers } from '../kube/run-controllers.ts'
 import { fence } from '../kube/fence.ts'
-import { systemScheduler, untilAborted } from '../kube/scheduler.ts'
+import { systemScheduler } from '../kube/scheduler.ts'
 import { controllerSettings } from '../kube/settings.ts'
 import { createTransport } from '../kube/transport.ts'
-import { runInBackground } from '../resilience/background.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { openProcess, type Process, startProcess } from '../process/open-process.ts'
-import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
+import { defineRole, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { watchPools } from '../pools/watch-pools.ts'
@@ -33,6 +44,7 @@ import { cassandraSettings, cassandraDependentSettings } from '../stores/cassand
 const settings = {
   ADMIN_PORT: adminPortSetting,
   ...controllerSettings,
+  ...policySettings,
   ...cassandraSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
@@ -44,10 +56,11 @@ export const role = defineRole({
   usage: 'controller',
   about:
     'Keeps the pools of the CodePools in its namespaces full: creates a refill Job when a pool\n' +
-    'needs codes. One replica is the leader, the others are on standby. In a pod, only\n' +
+    'needs codes. One replica is the leader, the others are on standby. With ADS_PORT, the\n' +
+    'leader also sends the rules of RateLimitPolicies to limiters. In a pod, only\n' +
     'REFILL_POD_TEMPLATE, CASSANDRA_CONTACT_POINTS and CASSANDRA_LOCAL_DC are required.',
   settings,
-  dependent: cassandraDependentSettings,
+  dependent: [...cassandraDependentSettings, ...policyDependentSettings],
   run: async ({ config, args }) => {
     rejectArguments('controller', args)
     const access = await openAccess(config)
@@ -60,8 +73,6 @@ export const role = defineRole({
 interface Context extends Process {
   readonly config: Config
 }
-
-const METRICS_EVERY_MS = 15_000
 
 async function start(context: Context, access: ClusterAccess): Promise<void> {
   const { config, log, metrics, health, cleanups } = context
@@ -91,9 +102,12 @@ async function start(context: Context, access: ClusterAccess): Promise<void> {
     health.markReady()
     resolve(undefined)
   }
-  const controller = openController(context, { api, election, identity, namespace, onSynced })
-  isStuck = () => controller.isStuck() || election.isStuck()
-  runUntilStopped(context, { controller, election, synced })
+  const deps = openControllerDeps(context, { api, election, identity })
+  const pools = openPools(context, { ...deps, namespace, onSynced })
+  const policies = openPolicies(context, deps)
+  const controllers = policies === undefined ? [pools] : [pools, policies]
+  isStuck = () => election.isStuck() || controllers.some((controller) => controller.isStuck())
+  runControllers(context, { controllers, election, synced })
   const namespaces = config.WATCH_NAMESPACES ?? [namespace]
   log.info({ adminPort, namespaces, identity }, 'ready')
 }
@@ -118,12 +132,30 @@ async function openAdmin(context: Context, isStuck: () => boolean): Promise<numb
 }
 
 interface ControllerDeps {
+  /** Rejects writes unless this replica leads. */
   readonly api: KubeApi
-  readonly election: Election
-  readonly identity: string
-  readonly namespace: string
-  /** Called after the initial list of all resources. */
-  readonly onSynced: () => void
+  readonly isLeading: () => boolean
+  readonly events: EventRecorder
+}
+
+/** What all controllers use. */
+function openControllerDeps(
+  { metrics, log }: Context,
+  given: { readonly api: KubeApi; readonly election: Election; readonly identity: string },
+): ControllerDeps {
+  const { isLeading } = given.election
+  const api = fence(isLeading, given.api)
+  const events = createEventRecorder({
+    api,
+    controller: 'curtail.dev/controller',
+    instance: given.identity,
+    nowMs: systemScheduler.nowMs,
+    wallMs: Date.now,
+    metrics,
+    log,
+    mayWrite: isLeading,
+  })
+  return { api, isLeading, events }
 }
 
 /** Opens the code store and the pod template; calls `onChange` with the pools that are affected. */
@@ -175,31 +207,22 @@ function openSources(context: Context, onChange: (pools: readonly string[] | 'al
   return { cassandra, levels, template }
 }
 
-/** Creates the controller, and opens its sources other than the API server. */
-function openController(context: Context, given: ControllerDeps): PoolController {
+/** Creates the controller of CodePools, and opens its sources other than the API server. */
+function openPools(
+  context: Context,
+  given: ControllerDeps & { readonly namespace: string; readonly onSynced: () => void },
+): PoolController {
   const { config, log, metrics, cleanups } = context
-  const { api, election, identity, namespace, onSynced } = given
+  const { isLeading, namespace, onSynced } = given
   const { cassandra, levels, template } = openSources(context, (pools) => {
     controller.onPoolsChanged(pools)
   })
-  const fencedApi = fence(election.isLeading, api)
-  const events = createEventRecorder({
-    api: fencedApi,
-    controller: 'curtail.dev/controller',
-    instance: identity,
-    nowMs: systemScheduler.nowMs,
-    wallMs: Date.now,
-    metrics,
-    log,
-    mayWrite: election.isLeading,
-  })
   const controller = createPoolController({
-    api: fencedApi,
-    ownPool: (claim) => (election.isLeading() ? ownPool(cassandra, claim) : Promise.resolve(false)),
+    ...given,
+    ownPool: (claim) => (isLeading() ? ownPool(cassandra, claim) : Promise.resolve(false)),
     namespaces: config.WATCH_NAMESPACES ?? [namespace],
     template: template.get,
     levels,
-    events,
     ownerPrefix: config.CLUSTER_NAME,
     wallMs: Date.now,
     scheduler: systemScheduler,
@@ -215,46 +238,21 @@ function openController(context: Context, given: ControllerDeps): PoolController
   return controller
 }
 
-/** Watches, acquires the Lease and leads; exits the process on a defect or lost leadership. */
-function runUntilStopped(
-  { log, cleanups }: Context,
-  given: { controller: PoolController; election: Election; synced: Promise<void> },
-): void {
-  const { controller, election, synced } = given
-  const watching = new AbortController()
-  const leading = new AbortController()
-  const exit = (err: unknown) => {
-    log.fatal({ err }, 'required dependency of the controller failed: exiting')
-    process.exit(1)
-  }
-  const watchTask = controller.watch(watching.signal).catch(exit)
-  const metricsTask = runInBackground({
-    everyMs: METRICS_EVERY_MS,
-    task: () => {
-      controller.updateMetrics()
-      return Promise.resolve()
-    },
-    onError: exit,
+/** Creates the controller of RateLimitPolicies; `undefined` if they are not watched. */
+function openPolicies(context: Context, deps: ControllerDeps): PolicyController | undefined {
+  const { config, log, metrics } = context
+  const options = policyOptionsOf(config)
+  if (options === undefined) return undefined
+  const { grants, ...listener } = options
+  return createPolicyController({
+    ...deps,
+    grants,
+    openServer: (onChange) => openAdsServer({ ...listener, onChange, log, metrics }),
+    wallMs: Date.now,
+    scheduler: systemScheduler,
+    random: Math.random,
+    metrics,
+    log,
+    onState: reportReads(context, () => undefined),
   })
-  const lead = async () => {
-    await Promise.race([synced, untilAborted(leading.signal)]) // leads only after the first sync
-    if (!(await election.acquire(leading.signal))) return
-    const reconciling = controller.lead(leading.signal)
-    if ((await election.renew(leading.signal)) === 'lost')
-      exit(new OperatorError('lost leadership: another replica may lead'))
-    await reconciling
-    await election.release()
-  }
-  const leadTask = lead().catch(exit)
-  cleanups.push(
-    async () => {
-      watching.abort()
-      await watchTask
-    },
-    () => metricsTask.stop(),
-    async () => {
-      leading.abort()
-      await leadTask
-    },
-  )
 }

@@ -149,7 +149,8 @@ function attach(given: { config: Config; service: Service; components: Component
       log,
       baseUrl,
       token,
-      ...(token !== undefined && { api: adminRoutes(api, baseUrl) }), // without a token the API is disabled
+      // Without a token the API is disabled.
+      ...(token !== undefined && { api: adminRoutes(api, baseUrl) }),
     }),
   })
 }

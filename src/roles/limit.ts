@@ -48,12 +48,12 @@ const settings = {
 export const role = defineRole({
   usage: 'limit top [--rule PATH] [--by denied|hits] [--json] | explain|reset DOMAIN k=v,k=v',
   about:
-    'top shows which values of requests, such as client addresses, had the most denied hits (or the\n' +
-    'most hits) at each rule in the last one to two minutes, in the sum of all limiters. Values\n' +
-    'of rules with hashed are shown as hashes. The hits of rare values are estimates. Shadow\n' +
-    'mode admits the denied hits of rules that are marked with shadow.\n' +
+    'top shows which values of requests, such as client addresses, had the most denied hits (or\n' +
+    'the most hits) at each rule in the last one to two minutes, in the sum of all limiters.\n' +
+    'Values of rules with hashed are shown as hashes. The hits of rare values are estimates.\n' +
+    'Shadow mode admits the denied hits of rules that are marked with shadow.\n' +
     'explain shows which rules a descriptor of a domain matches, and how many hits their\n' +
-    'counters have left. It counts no hit, and asks the first limiter.\n' +
+    'counters have left, by the first limiter. It counts no hit.\n' +
     'reset resets these counters, through the admin API of one limiter, which logs it.',
   settings,
   run: async ({ config, args }) => {

@@ -7,7 +7,12 @@ const QUEUE_BUCKETS = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1000]
 
 /** Metrics of the controller. */
 export function controllerMetrics(factory: MetricFactory) {
-  return { ...queueMetrics(factory), ...reconcileMetrics(factory), ...watchMetrics(factory) }
+  return {
+    ...queueMetrics(factory),
+    ...reconcileMetrics(factory),
+    ...watchMetrics(factory),
+    ...policyMetrics(factory),
+  }
 }
 
 function queueMetrics({ counter, gauge, histogram }: MetricFactory) {
@@ -112,6 +117,26 @@ function watchMetrics({ counter, gauge }: MetricFactory) {
     poolReadsFailed: counter(
       'curtail_controller_pool_reads_failed_total',
       'Reads of the pool levels that the store did not respond to.',
+    ),
+    adsFaults: counter(
+      'curtail_ads_faults_total',
+      'Rejected connections and calls of limiters, and versions that they rejected, by reason.',
+      ['reason'],
+    ),
+  }
+}
+
+function policyMetrics({ gauge }: MetricFactory) {
+  return {
+    policyConditions: gauge(
+      'curtail_ratelimitpolicy_conditions',
+      'RateLimitPolicies by condition, its status and its reason.',
+      ['type', 'status', 'reason'],
+    ),
+    policyLimiters: gauge(
+      'curtail_controller_limiters',
+      'Limiters by the version of their rules; the leader sends the current one.',
+      ['state'],
     ),
   }
 }

@@ -14,6 +14,7 @@ import {
   useOf,
   WINDOW_US,
 } from './counter-use.ts'
+import { defineReset } from './counter-reset.ts'
 import { openCase } from './open-case.ts'
 
 /** A store that the contract is run on. */
@@ -42,6 +43,7 @@ export function defineCounterStoreTests({ name, open }: CounterStoreCase): void 
       '%s',
       (_, algorithm) => {
         defineHits(algorithm, use)
+        defineReset(algorithm, use)
         defineTime(algorithm, use)
         defineClockSteps(algorithm, use)
         defineCalls(algorithm, use)
@@ -75,20 +77,6 @@ function defineHits(algorithm: Algorithm, use: Use): void {
     expect(await use.one(peek)).toMatchObject({ admitted: true, remaining: capacity })
     await fill(use, count)
     expect(await use.one(peek)).toMatchObject({ admitted: false, remaining: 0, over: 0 })
-  })
-
-  test('a reset counter admits its whole limit; other counters keep their hits', async () => {
-    use.resetClock()
-    const [count, other] = [newCount(algorithm), newCount(algorithm)]
-    for (const each of [count, other]) await fill(use, each)
-    use.wait(WINDOW_US / 2)
-    await use.reset([count])
-    const whole = { admitted: true, remaining: capacity }
-    expect(await use.one({ ...count, cost: 0 })).toMatchObject(whole)
-    await use.reset([count, newCount(algorithm)])
-    expect(await use.one({ ...count, cost: 0 })).toMatchObject(whole)
-    expect((await use.one({ ...other, cost: 0 })).remaining).toBeLessThanOrEqual(capacity)
-    await use.reset([])
   })
 
   test('refunded hits can be consumed, up to the number of consumed hits', async () => {
@@ -289,11 +277,8 @@ function defineExamples(use: Use): void {
 
   test('the token bucket of the specification: capacity 10, refill 1 per second', async () => {
     use.resetClock()
-    const hit = newCount(algorithmOf('token_bucket'), {
-      requests: 1,
-      windowUs: 1_000_000,
-      burst: 10,
-    })
+    const limit = { requests: 1, windowUs: 1_000_000, burst: 10 }
+    const hit = newCount(algorithmOf('token_bucket'), limit)
     const countAdmitted = async (count: number) => {
       const decisions: Decision[] = []
       for (let i = 0; i < count; i++) decisions.push(await use.one(hit))

@@ -19,6 +19,8 @@ export interface KubeApiserver {
   as(user: string, metrics?: Metrics): KubeApi
   /** The path of a kubeconfig of `admin`, for kubectl and helm. */
   readonly kubeconfig: string
+  /** Writes a kubeconfig of a user, with a namespace as its default. */
+  writeKubeconfig(path: string, user: keyof typeof USERS, namespace: string): Promise<void>
   /** The folder of kubectl. */
   readonly programs: string
   /** Compacts the history in etcd up to the current version. */
@@ -67,8 +69,10 @@ export async function startKubeApiserver(log: (line: string) => void): Promise<K
     start('kube-apiserver', apiserverArguments(folder, etcd, port))
     await waitUntilReady(as('admin'), children)
     const kubeconfig = join(folder, 'kubeconfig')
-    await writeFile(kubeconfig, kubeconfigOf(port))
-    return { as, kubeconfig, programs, compact: () => compactEtcd(etcd), stop }
+    const writeKubeconfig: KubeApiserver['writeKubeconfig'] = (path, user, namespace) =>
+      writeFile(path, kubeconfigOf(port, user, namespace))
+    await writeKubeconfig(kubeconfig, 'admin', 'default')
+    return { as, kubeconfig, writeKubeconfig, programs, compact: () => compactEtcd(etcd), stop }
   } catch (error) {
     const lines = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
     await stop()
@@ -90,14 +94,14 @@ async function writeFiles(folder: string): Promise<void> {
   await writeFile(join(folder, 'tokens.csv'), `${lines.join('\n')}\n`)
 }
 
-function kubeconfigOf(port: number): string {
+function kubeconfigOf(port: number, user: string, namespace: string): string {
   const server = `https://127.0.0.1:${port}`
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
-    users: [{ name: 'admin', user: { token: 'token-of-admin' } }],
-    contexts: [{ name: 'c', context: { cluster: 'c', user: 'admin' } }],
+    users: [{ name: user, user: { token: `token-of-${user}` } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user, namespace } }],
     'current-context': 'c',
   })
 }

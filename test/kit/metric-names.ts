@@ -9,6 +9,8 @@ const controllerPrefixes = [
   'curtail_kube_',
   'curtail_codepool_',
   'curtail_refill_',
+  'curtail_ratelimitpolicy_',
+  'curtail_ads_',
   'curtail_controller_',
 ]
 

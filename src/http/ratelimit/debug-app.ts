@@ -31,7 +31,7 @@ export function createDebugApp(deps: DebugAppDeps): Express {
     },
     '/stats': { about: 'the statistics', render: deps.renderStats },
     '/top': {
-      about: 'the values with the most hits at each rule, in the last minute and this one, as JSON',
+      about: 'the values with the most hits at each rule in the last two minutes, as JSON',
       render: deps.renderTop,
     },
   }

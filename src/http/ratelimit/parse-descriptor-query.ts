@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Descriptor } from '../../limits/descriptor.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../../limits/parse-descriptor.ts'
 
-/** Parses the query of a request. `fault` says what is wrong. */
+/** Parses the query of a request. `fault` is the error in one sentence. */
 export function parseDescriptorQuery({
   url = '',
 }: Pick<IncomingMessage, 'url'>): { domain: string; descriptor: Descriptor } | { fault: string } {

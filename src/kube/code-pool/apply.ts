@@ -1,9 +1,10 @@
 // Applies the planned steps of one CodePool. Steps are idempotent: an existing Job counts as
 // created, a missing one as deleted.
 import type { RefillStep } from '../../codes/observed-state.ts'
-import { APPLY, type KubeApi } from '../api.ts'
+import type { KubeApi } from '../api.ts'
 import { hasStatus } from '../kube-error.ts'
 import { type KubeObject, pathOf } from '../objects.ts'
+import { applyStatus as applyStatusOf } from '../status.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { JOBS, type PodTemplate, renderJob } from './refill-jobs.ts'
 
@@ -70,17 +71,9 @@ function ignoreStatus(status: number) {
 }
 
 /** Writes a status unless the CodePool has changed since `pool`. Throws KubeError. */
-export async function applyStatus(
+export function applyStatus(
   api: KubeApi,
   { pool, status, signal }: { pool: CodePool; status: CodePoolStatus; signal: AbortSignal },
 ): Promise<KubeObject> {
-  const { name, namespace, resourceVersion } = pool.metadata
-  const { apiVersion, kind } = CODE_POOLS
-  return (await api.call({
-    method: 'PATCH',
-    path: pathOf(CODE_POOLS, { namespace, name, subresource: 'status' }),
-    body: { apiVersion, kind, metadata: { name, namespace, resourceVersion }, status },
-    ...APPLY,
-    signal,
-  })) as KubeObject
+  return applyStatusOf(api, CODE_POOLS, { object: pool, status, signal })
 }

@@ -1,17 +1,18 @@
 // CodePools, Jobs and pods in the API: the generated types, rendered statuses, and parsed objects.
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
-import { renderTypes, TYPES_PATH } from '../../../charts/render-types.ts'
+import { renderTypes } from '../../../charts/render-types.ts'
 import { mergeConditions, formatMicroTime, formatTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
+import { isSameStatus } from '../status.ts'
 import { problemOfPod } from './pod-problem.ts'
 import { parseTemplate, trimJob } from './refill-jobs.ts'
-import { isSameStatus, formatDuration } from './render-status.ts'
+import { formatDuration } from './render-status.ts'
 
 const metadata = { name: 'j', namespace: 'n', uid: 'u', resourceVersion: '1' }
 
-test('the types are those that charts/render-types.ts generates from the CRD', async () => {
-  expect(readFileSync(TYPES_PATH, 'utf8')).toBe(await renderTypes())
+test('the types are those that charts/render-types.ts generates from the CRDs', async () => {
+  for (const [path, source] of await renderTypes()) expect(readFileSync(path, 'utf8')).toBe(source)
 })
 
 test('times have the precision that the API server requires', () => {

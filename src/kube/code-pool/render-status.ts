@@ -107,16 +107,3 @@ function renderOutcome(outcome: RefillOutcome): NonNullable<CodePoolStatus['last
     ...(message !== '' && { message: message.slice(0, 1024) }),
   }
 }
-
-/** Whether two statuses are equal. */
-export function isSameStatus(one: CodePoolStatus | undefined, other: CodePoolStatus): boolean {
-  return sorted(one) === sorted(other)
-}
-
-function sorted(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
-}

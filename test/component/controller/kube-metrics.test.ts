@@ -56,8 +56,17 @@ async function startController(): Promise<RoleProcess> {
     env: {
       ...{ KUBECONFIG: kubeconfig, REFILL_POD_TEMPLATE: template, ADMIN_PORT: '0' },
       ...{ ...store, CASSANDRA_LOCAL_DC: 'dc1' },
+      ...{ ADS_PORT: '0', RATELIMIT_DOMAINS: '[{"domain":"d","namespaces":["n"]}]' },
     },
   })
+}
+
+/** Sends a request that is not HTTP/2, which the xDS server rejects. */
+async function sendToAdsPort(role: RoleProcess): Promise<void> {
+  const portOf = () => role.log.find(({ adsPort }) => adsPort !== undefined)?.['adsPort']
+  await waitFor('the port for limiters', () => portOf() !== undefined)
+  const response = fetch(`http://127.0.0.1:${String(portOf())}`)
+  await expect(response).rejects.toThrow('fetch failed')
 }
 
 test(
@@ -78,8 +87,14 @@ test(
       method === 'PATCH' ? internalError : noEvents({ path })
     world.fake.expire()
     world.createPool('q')
+    world.fake.store.create('/apis/curtail.dev/v1alpha1/namespaces/n/ratelimitpolicies', {
+      metadata: { name: 'p' },
+      spec: { match: [], limits: [], mode: 'Enforce', onStoreError: 'Local' },
+      status: { conditions: [{ type: 'Accepted', status: 'True', reason: 'Accepted' }] },
+    })
     const role = await startController()
     try {
+      await sendToAdsPort(role)
       const all = await world.metrics.registry.getMetricsAsJSON()
       let missing = all
         .map(({ name }) => name)

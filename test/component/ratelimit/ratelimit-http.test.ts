@@ -157,7 +157,7 @@ describe('the debug port', () => {
     const list = [
       '/rlconfig: the active rules, and the faults of newer files\n',
       '/stats: the statistics\n',
-      '/top: the values with the most hits at each rule, in the last minute and this one, as JSON\n',
+      '/top: the values with the most hits at each rule in the last two minutes, as JSON\n',
       '/explain?domain=D&descriptor=k=v,k=v: the rules that match, and their counters\n',
     ]
     expect(await read('/')).toEqual([200, type, list.join('')])

@@ -133,6 +133,17 @@ export const alertCases = {
       ),
     ],
   },
+  CurtailPoliciesNotProgrammed: {
+    series: [
+      gauge(
+        ours('policyConditions', {
+          of: 'controller',
+          labels: 'type="Programmed",status="False",reason="Pending"',
+        }),
+        ...([3, 0] as const),
+      ),
+    ],
+  },
   CurtailLimiterUnavailable: {
     series: [
       counter(edge('cluster_ratelimit_ok', 'envoy_cluster_name="redirect"'), 900, 1000),

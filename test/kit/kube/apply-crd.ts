@@ -10,9 +10,13 @@ export interface Crd {
 }
 
 /** The CRD of CodePools. */
-export const CODE_POOLS_CRD = parse(
-  readFileSync('charts/curtail-crds/templates/codepools.yaml', 'utf8'),
-) as Crd
+export const CODE_POOLS_CRD = readCrd('codepools')
+/** The CRD of RateLimitPolicies. */
+export const RATE_LIMIT_POLICIES_CRD = readCrd('ratelimitpolicies')
+
+function readCrd(plural: string): Crd {
+  return parse(readFileSync(`charts/curtail-crds/templates/${plural}.yaml`, 'utf8')) as Crd
+}
 
 /** Applies a CRD; resolves once it is established. */
 export async function applyCrd(api: KubeApi, crd: Crd): Promise<void> {

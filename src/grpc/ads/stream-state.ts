@@ -1,0 +1,107 @@
+// The state machine of one stream of aggregated discovery, as its server sees it: one version is in
+// flight, and only the newest published one waits. Sends nothing itself.
+
+/** A version that can be sent; its nonce differs from those of all other versions. */
+export interface SendableVersion {
+  readonly version: string
+  readonly nonce: string
+}
+
+/** A version that was sent, and is not both written and acknowledged. */
+interface InFlight<V> {
+  readonly version: V
+  /** Whether the connection has taken all of its bytes. */
+  readonly isWritten: boolean
+  /** Whether the client has accepted or rejected it. */
+  readonly isSettled: boolean
+}
+
+/** The state of a stream to which versions of type `V` are sent. */
+export interface StreamState<V extends SendableVersion> {
+  /** Whether the client has subscribed to the rules. */
+  readonly isSubscribed: boolean
+  /** The newest published version. */
+  readonly newest: V | undefined
+  readonly inFlight: InFlight<V> | undefined
+  /** The version that the client accepted last on this stream; empty: none. */
+  readonly active: string
+  /** The version that was sent last, if the client rejected it. */
+  readonly rejected: { readonly version: string; readonly message: string } | undefined
+}
+
+/** An event of a stream. */
+export type StreamEvent<V extends SendableVersion> =
+  | { readonly kind: 'published'; readonly version: V }
+  /** A request for the rules; `error`: why the client rejects the version with this nonce. */
+  | {
+      readonly kind: 'request'
+      readonly version: string
+      readonly nonce: string
+      readonly error: string | undefined
+    }
+  /** All bytes of the version in flight are written. */
+  | { readonly kind: 'written' }
+
+/** The result of an event. */
+export interface StreamStep<V extends SendableVersion> {
+  readonly state: StreamState<V>
+  /** The version to send. */
+  readonly send: V | undefined
+  /** Whether it was a request that neither subscribes nor settles a version. */
+  readonly isUnproductive: boolean
+}
+
+/** The state of a stream that has just been opened. */
+export function newStreamState<V extends SendableVersion>(newest: V | undefined): StreamState<V> {
+  return { isSubscribed: false, newest, inFlight: undefined, active: '', rejected: undefined }
+}
+
+/** The next state, and the version to send. */
+export function stepStream<V extends SendableVersion>(
+  state: StreamState<V>,
+  event: StreamEvent<V>,
+): StreamStep<V> {
+  switch (event.kind) {
+    case 'published':
+      return sendNext({ ...state, newest: event.version })
+    case 'written': {
+      const inFlight = state.inFlight && { ...state.inFlight, isWritten: true }
+      return sendNext({ ...state, inFlight })
+    }
+    case 'request': {
+      // A nonce in the first request is of an earlier stream.
+      if (!state.isSubscribed) return sendNext({ ...state, isSubscribed: true })
+      const { inFlight } = state
+      const isStale = inFlight?.version.nonce !== event.nonce || inFlight.isSettled
+      if (isStale) return { state, send: undefined, isUnproductive: true }
+      const settled = { ...state, inFlight: { ...inFlight, isSettled: true } }
+      return sendNext({ ...settled, ...resultOf(inFlight.version.version, event) })
+    }
+  }
+}
+
+/** An acceptance names the accepted version; anything else is a rejection. */
+function resultOf(
+  version: string,
+  request: { readonly version: string; readonly error: string | undefined },
+) {
+  const { error } = request
+  if (error === undefined && request.version === version) {
+    return { active: version, rejected: undefined }
+  }
+  const message = error ?? `the client acknowledged the version '${request.version}' instead`
+  return { rejected: { version, message } }
+}
+
+/** Sends the newest version, unless one is in flight, or the client has settled it already. */
+function sendNext<V extends SendableVersion>(state: StreamState<V>): StreamStep<V> {
+  const { isSubscribed, newest, inFlight: last, active } = state
+  const isPending = last !== undefined && !(last.isWritten && last.isSettled)
+  if (isPending) return { state, send: undefined, isUnproductive: false }
+  const isActive = newest?.version === active
+  const rejected = isActive ? undefined : state.rejected
+  const isRejected = newest?.version === rejected?.version
+  const send = isSubscribed && !isActive && !isRejected ? newest : undefined
+  const inFlight = send && { version: send, isWritten: false, isSettled: false }
+  return { state: { ...state, inFlight, rejected }, send, isUnproductive: false }
+}

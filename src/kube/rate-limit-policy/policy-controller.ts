@@ -1,0 +1,237 @@
+// The controller of RateLimitPolicies: every replica watches them; the leader compiles them, sends
+// the rules to the limiters, and reports the result in the status of each policy.
+import { compile } from '../../policies/compile.ts'
+import type { DomainGrant } from '../../policies/policy.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { KubeApi } from '../api.ts'
+import type { EventRecorder } from '../events.ts'
+import type { KubeError } from '../kube-error.ts'
+import { runWorkers } from '../run-workers.ts'
+import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
+import { createWorkQueue } from '../work-queue.ts'
+import { createDebounce } from './debounce.ts'
+import { namespacesOf } from './parse-grants.ts'
+import { type ConnectedLimiter, createPolicyReports } from './report-policies.ts'
+import { createRuleVersions } from './rule-versions.ts'
+import { affectsRules, policyOf, type PolicyWatch, watchPolicies } from './watch-policies.ts'
+
+/** The xDS server that sends the rules to limiters. */
+interface RulesServer {
+  readonly port: number
+  publish(rules: { readonly version: string; readonly resources: readonly Uint8Array[] }): void
+  replicas(): readonly ConnectedLimiter[]
+  close(): Promise<void>
+}
+
+/** Dependencies of the controller. */
+export interface PolicyControllerDeps {
+  /** Rejects writes unless this replica leads. */
+  readonly api: KubeApi
+  readonly grants: readonly DomainGrant[]
+  /** Opens the port for limiters; `onChange` is called when their state changes. */
+  readonly openServer: (onChange: () => void) => Promise<RulesServer>
+  readonly isLeading: () => boolean
+  readonly events: EventRecorder
+  readonly scheduler: Scheduler
+  readonly random: () => number
+  readonly wallMs: () => number
+  readonly metrics: Metrics
+  readonly log: Log
+  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
+  readonly onState: (resource: string, failure: KubeError | undefined) => void
+}
+
+/** The controller. */
+export interface PolicyController {
+  /** Watches until `signal` aborts. Rejects only on a defect. */
+  readonly watch: (signal: AbortSignal) => Promise<void>
+  /**
+   * Serves the rules until `signal` aborts, but not before all policies are listed: limiters keep
+   * their last rules. Throws OperatorError if the port cannot be opened.
+   */
+  readonly lead: (signal: AbortSignal) => Promise<void>
+  /** Updates the metrics that are sampled. */
+  readonly updateMetrics: () => void
+  /** Whether a write or a watch hangs because of a defect: only a restart helps. */
+  readonly isStuck: () => boolean
+}
+
+/** The name of the controller and of its queue in metrics. */
+const NAME = 'ratelimitpolicy'
+const WORKERS = 4
+/** A burst of changes is compiled once, at the latest after COMPILE_MS_MAX. */
+const COMPILE_QUIET_MS = 50
+const COMPILE_MS_MAX = 500
+/** Limiters accept a version one after the other; then the statuses are compared once. */
+const REPORT_QUIET_MS = 150
+const REPORT_MS_MAX = 1000
+/** Statuses are written at most once in this time, except for retries. */
+const WRITE_INTERVAL_MS = 20
+/** A write is aborted after 60 s; one that still runs after this time hangs. */
+const STUCK_WRITE_MS = 120_000
+const UNSYNCED_WARNING_MS = 10_000
+const DRAIN_MS_MAX = 1000
+
+/** Creates the controller; it is not started. */
+export function createPolicyController(deps: PolicyControllerDeps): PolicyController {
+  const { scheduler, metrics, log } = deps
+  const queue = createWorkQueue({ name: NAME, scheduler, metrics })
+  let leader: Leader | undefined
+  const { promise: synced, resolve: markSynced } = Promise.withResolvers<undefined>()
+  const onState: PolicyControllerDeps['onState'] = (resource, failure) => {
+    deps.onState(resource, failure)
+    if (failure === undefined && policies.unsynced().length === 0) markSynced(undefined)
+  }
+  const policies = watchPolicies(
+    { ...deps, namespaces: namespacesOf(deps.grants), onState },
+    (change) => {
+      if (affectsRules(change)) leader?.onPolicyChanged()
+      else leader?.onStatusChanged()
+    },
+  )
+  return {
+    watch: policies.run,
+    async lead(signal) {
+      await untilSynced({ policies, synced, scheduler, log }, signal)
+      if (signal.aborted) return
+      const server = await deps.openServer(() => leader?.onStatusChanged())
+      log.info({ adsPort: server.port }, 'serving the rules of RateLimitPolicies')
+      leader = createLeader({ ...deps, policies, server, enqueue: queue.addAfter })
+      leader.onPolicyChanged()
+      await work({ ...deps, queue, write: leader.write }, signal, () => {
+        leader?.stop()
+        leader = undefined
+        queue.shutDown()
+      })
+      await server.close()
+    },
+    updateMetrics() {
+      queue.updateMetrics()
+      countConditions(metrics, policies)
+      for (const [state, count] of Object.entries(leader?.counts() ?? {}))
+        metrics.policyLimiters.set({ state }, count)
+    },
+    isStuck: () => queue.longestMs() > STUCK_WRITE_MS || policies.isStuck(),
+  }
+}
+
+function countConditions({ policyConditions }: Metrics, policies: PolicyWatch): void {
+  policyConditions.reset()
+  for (const { type, status, reason } of policies
+    .list()
+    .flatMap((policy) => policy.status?.conditions ?? []))
+    policyConditions.inc({ type, status, reason })
+}
+
+/** Waits until all policies are listed or `signal` aborts; warns if that takes long. */
+async function untilSynced(
+  given: {
+    readonly policies: PolicyWatch
+    readonly synced: Promise<unknown>
+    readonly scheduler: Scheduler
+    readonly log: Pick<Log, 'warn'>
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const { policies, synced, scheduler, log } = given
+  const isDone = Promise.race([synced, untilAborted(signal)])
+  if (await completesWithin(scheduler, UNSYNCED_WARNING_MS, isDone)) return
+  const namespaces = policies.unsynced()
+  log.warn({ namespaces }, 'no rules are sent until all RateLimitPolicies are listed')
+  await isDone
+}
+
+interface Leader {
+  readonly onPolicyChanged: () => void
+  readonly onStatusChanged: () => void
+  readonly write: ReturnType<typeof createPolicyReports>['write']
+  readonly counts: ReturnType<typeof createPolicyReports>['counts']
+  readonly stop: () => void
+}
+
+/** Compiles and reports, each once for a burst of changes. */
+function createLeader(
+  deps: PolicyControllerDeps & {
+    readonly policies: PolicyWatch
+    readonly server: RulesServer
+    readonly enqueue: (key: string, ms: number) => void
+  },
+): Leader {
+  const { policies, server, grants, scheduler, metrics, log } = deps
+  const versions = createRuleVersions()
+  const reports = createPolicyReports({
+    ...deps,
+    versions,
+    limiters: () => server.replicas(),
+    nowMs: scheduler.nowMs,
+  })
+  const compiling = createDebounce({
+    scheduler,
+    quietMs: COMPILE_QUIET_MS,
+    msMax: COMPILE_MS_MAX,
+    run() {
+      if (!deps.isLeading()) return
+      try {
+        const compiled = policies.list().map(policyOf)
+        const compilation = compile(compiled, grants)
+        versions.record(compiled, compilation)
+        server.publish(compilation)
+      } catch (err) {
+        // A defect: the limiters keep the last version, and the next change is compiled.
+        metrics.backgroundFailures.inc({ task: 'compile-policies' })
+        log.error({ err }, 'policies not compiled: the limiters keep their rules')
+      }
+      reporting.trigger()
+    },
+  })
+  let cancelRecheck = () => undefined as unknown
+  const reporting = createDebounce({
+    scheduler,
+    quietMs: REPORT_QUIET_MS,
+    msMax: REPORT_MS_MAX,
+    run() {
+      for (const [at, key] of reports.outdated().entries())
+        deps.enqueue(key, at * WRITE_INTERVAL_MS)
+      cancelRecheck()
+      const nextMs = reports.nextChangeMs()
+      if (nextMs !== undefined)
+        cancelRecheck = scheduler.after(nextMs - scheduler.nowMs(), reporting.trigger)
+    },
+  })
+  return {
+    onPolicyChanged: compiling.trigger,
+    onStatusChanged: reporting.trigger,
+    write: reports.write,
+    counts: reports.counts,
+    stop() {
+      compiling.cancel()
+      reporting.cancel()
+      cancelRecheck()
+    },
+  }
+}
+
+/** Writes statuses until `signal` aborts; `stop` is called before the running writes end. */
+async function work(
+  deps: Pick<PolicyControllerDeps, 'scheduler' | 'metrics' | 'log' | 'events'> & {
+    readonly queue: ReturnType<typeof createWorkQueue>
+    readonly write: Leader['write']
+  },
+  signal: AbortSignal,
+  stop: () => void,
+): Promise<void> {
+  const { scheduler, log, events, write } = deps
+  const aborting = new AbortController()
+  const options = { ...deps, name: NAME, workers: WORKERS, reconcile: write }
+  const working = runWorkers(options, aborting.signal)
+  await untilAborted(signal)
+  stop()
+  if (!(await completesWithin(scheduler, DRAIN_MS_MAX, working))) {
+    aborting.abort()
+    if (!(await completesWithin(scheduler, DRAIN_MS_MAX, working)))
+      log.warn("statuses still being written at the stop's deadline: abandoned")
+  }
+  if (!(await completesWithin(scheduler, DRAIN_MS_MAX, events.flush())))
+    log.warn('events not written before the stop')
+}

@@ -1,0 +1,74 @@
+// The settings of RateLimitPolicies: one sentence for each fault of the domains and the TLS files.
+import { expect, test } from '@jest/globals'
+import { ConfigError, parseConfig } from '../../config/config.ts'
+import { policyDependentSettings, policyOptionsOf, policySettings } from './settings.ts'
+
+const parse = (env: Readonly<Record<string, string>>) =>
+  policyOptionsOf(parseConfig(policySettings, env, policyDependentSettings))
+const problemsOf = (env: Readonly<Record<string, string>>) => {
+  try {
+    parse(env)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+}
+const grant = { domain: 'shop', namespaces: ['a', 'b'] }
+const domainsOf = (...grants: readonly object[]) => ({
+  ADS_PORT: '18000',
+  RATELIMIT_DOMAINS: JSON.stringify(grants),
+})
+
+test('without settings no policies are watched', () => {
+  expect(parse({})).toBeUndefined()
+})
+
+test('the domains, their namespaces and the first entry', () => {
+  const below = { key: 'tenant', value: 'a' }
+  expect(parse(domainsOf(grant, { ...grant, below }))).toEqual({
+    port: 18_000,
+    tls: undefined,
+    grants: [grant, { ...grant, below }],
+  })
+})
+
+test.each<readonly [object, string]>([
+  [{}, '[0].domain: Invalid input: expected string, received undefined'],
+  [{ ...grant, domain: '' }, '[0].domain: Too small: expected string to have >=1 characters'],
+  [{ ...grant, namespaces: [] }, '[0].namespaces: Too small: expected array to have >=1 items'],
+  [{ ...grant, namespaces: ['A'] }, '[0].namespaces[0]: must be the name of a namespace'],
+  [{ ...grant, namespaces: ['*'] }, '[0].namespaces[0]: must be the name of a namespace'],
+  [{ ...grant, below: { key: 'k' } }, '[0].below.value: Invalid input: expected string'],
+  [{ ...grant, domains: 1 }, '[0]: Unrecognized key: "domains"'],
+])('the grant %j: %s', (given, problem) => {
+  expect(problemsOf(domainsOf(given)).join('\n')).toContain(`RATELIMIT_DOMAINS${problem}`)
+})
+
+test('domains that are not JSON, none, or with too many namespaces', () => {
+  const port = { ADS_PORT: '1' }
+  const [problem = ''] = problemsOf({ ...port, RATELIMIT_DOMAINS: '{' })
+  expect(problem).toMatch(/^RATELIMIT_DOMAINS must be JSON: /)
+  expect(problemsOf({ ...port, RATELIMIT_DOMAINS: '[]' }).join()).toContain('>=1 items')
+  const many = (from: number) => ({
+    domain: 'd',
+    namespaces: Array.from({ length: 60 }, (_, at) => `n-${from + at}`),
+  })
+  expect(problemsOf(domainsOf(many(0), many(0)))).toEqual([])
+  expect(problemsOf(domainsOf(many(0), many(60)))).toEqual([
+    'RATELIMIT_DOMAINS contains 120 namespaces: at most 100 namespaces are allowed',
+  ])
+})
+
+test.each<readonly [Readonly<Record<string, string>>, string]>([
+  [{ ADS_PORT: '1' }, 'ADS_PORT and RATELIMIT_DOMAINS require each other: set both, or neither'],
+  [
+    { RATELIMIT_DOMAINS: '[{"domain":"d","namespaces":["n"]}]' },
+    'ADS_PORT and RATELIMIT_DOMAINS require each other: set both, or neither',
+  ],
+  [{ ADS_TLS_CERT: 'a' }, 'ADS_TLS_CERT and ADS_TLS_KEY require each other: set both, or neither'],
+  [{ ADS_TLS_CLIENT_CA: 'a' }, 'ADS_TLS_CLIENT_CA requires ADS_TLS_CERT and ADS_TLS_KEY'],
+  [{ ADS_PORT: '65536' }, 'ADS_PORT must be an integer from 0 to 65535: current value is "65536"'],
+])('%j: %s', (env, problem) => {
+  expect(problemsOf(env)).toEqual([problem])
+})

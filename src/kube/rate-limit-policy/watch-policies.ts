@@ -1,0 +1,123 @@
+// Watches the RateLimitPolicies of the granted namespaces, on every replica of the controller.
+import type { Policy } from '../../policies/policy.ts'
+import type { KubeError } from '../kube-error.ts'
+import { type Change, createObjectCache, type ObjectCache } from '../object-cache.ts'
+import { type KubeObject, splitKey } from '../objects.ts'
+import { createReflector, type Reflector, type ReflectorOptions } from '../reflector.ts'
+import { RATE_LIMIT_POLICIES, type RateLimitPolicy } from './rate-limit-policy.ts'
+
+/** Dependencies of the watches. */
+export interface WatchPoliciesDeps extends Pick<
+  ReflectorOptions<RateLimitPolicy>,
+  'api' | 'scheduler' | 'random' | 'metrics' | 'log' | 'backOff'
+> {
+  readonly namespaces: readonly string[]
+  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
+  readonly onState: (resource: string, failure: KubeError | undefined) => void
+}
+
+/** The policies of all namespaces. */
+export interface PolicyWatch {
+  /** Watches until `signal` aborts. Rejects only on a defect. */
+  readonly run: (signal: AbortSignal) => Promise<void>
+  /** The namespaces that have not been listed: their policies are unknown. */
+  readonly unsynced: () => readonly string[]
+  /** The policies, without those that are being deleted. */
+  readonly list: () => readonly RateLimitPolicy[]
+  readonly get: (key: string) => RateLimitPolicy | undefined
+  /** Stores a policy that was written, unless the watch has delivered another version. */
+  readonly replace: (before: RateLimitPolicy, written: RateLimitPolicy) => void
+  /** Whether a watch hangs because of a defect. */
+  readonly isStuck: () => boolean
+}
+
+interface Watched {
+  readonly cache: ObjectCache<RateLimitPolicy>
+  readonly reflector: Reflector
+}
+
+/** Creates the watches; `onChange` is called for each change. */
+export function watchPolicies(
+  deps: WatchPoliciesDeps,
+  onChange: (change: Change<RateLimitPolicy>) => void,
+): PolicyWatch {
+  const { namespaces, onState, ...reflectorDeps } = deps
+  const watched = new Map<string, Watched>(
+    namespaces.map((namespace) => {
+      const cache = createObjectCache<RateLimitPolicy>({ onChange })
+      const reflector = createReflector<RateLimitPolicy>({
+        ...reflectorDeps,
+        resource: RATE_LIMIT_POLICIES,
+        namespace,
+        cache,
+        trim,
+        onState: (failure) => {
+          onState(`${RATE_LIMIT_POLICIES.plural} in ${namespace}`, failure)
+        },
+      })
+      return [namespace, { cache, reflector }]
+    }),
+  )
+  const all = [...watched.values()]
+  const cacheOf = (key: string) => watched.get(splitKey(key).namespace)?.cache
+  const get = (key: string) => {
+    const policy = cacheOf(key)?.get(key)
+    return policy !== undefined && isLive(policy) ? policy : undefined
+  }
+  return {
+    async run(signal) {
+      await Promise.all(all.map(({ reflector }) => reflector.run(signal)))
+    },
+    unsynced: () =>
+      [...watched].flatMap(([namespace, { reflector }]) =>
+        reflector.hasSynced() ? [] : [namespace],
+      ),
+    list: () => all.flatMap(({ cache }) => cache.list()).filter(isLive),
+    get,
+    replace({ metadata }, written) {
+      const { namespace, name, resourceVersion } = metadata
+      const cache = watched.get(namespace)?.cache
+      const cached = cache?.get(`${namespace}/${name}`)
+      if (cached?.metadata.resourceVersion === resourceVersion) cache?.put(trim(written))
+    },
+    isStuck: () => all.some(({ reflector }) => reflector.isStuck()),
+  }
+}
+
+/** The fields that we read; annotations may contain a copy of the object. */
+function trim(object: KubeObject): RateLimitPolicy {
+  // The API server validates policies against the CRD that the type is generated from.
+  const { metadata, spec, status } = object as RateLimitPolicy
+  const { name, namespace, uid, resourceVersion } = metadata
+  const { generation, creationTimestamp, deletionTimestamp } = metadata
+  return {
+    metadata: {
+      ...{ name, namespace, uid, resourceVersion },
+      ...(generation !== undefined && { generation }),
+      ...(creationTimestamp !== undefined && { creationTimestamp }),
+      ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    },
+    spec,
+    ...(status !== undefined && { status }),
+  }
+}
+
+function isLive({ metadata }: RateLimitPolicy): boolean {
+  return metadata.deletionTimestamp === undefined
+}
+
+/** Whether a change affects the rules; an update of only the status does not. */
+export function affectsRules({ type, object, before }: Change<RateLimitPolicy>): boolean {
+  if (type !== 'changed' || before === undefined) return true
+  const { generation, deletionTimestamp } = object.metadata
+  const { metadata } = before
+  return generation !== metadata.generation || deletionTimestamp !== metadata.deletionTimestamp
+}
+
+/** A policy as the compiler reads it. */
+export function policyOf({ metadata, spec }: RateLimitPolicy): Policy {
+  const { namespace, name, uid, generation = 0, creationTimestamp = '' } = metadata
+  const createdMs = Date.parse(creationTimestamp)
+  if (Number.isNaN(createdMs)) throw new Error(`${namespace}/${name} has no creationTimestamp`)
+  return { namespace, name, uid, generation, createdMs, spec }
+}

@@ -1,0 +1,146 @@
+// Serializes the policies of a domain as one RateLimitConfig. Limits are in the metadata of their
+// descriptor under `curtail.dev`, because the message lacks most of their fields.
+import {
+  ENTRY_KEY,
+  ENTRY_VALUE,
+  LIST_VALUES,
+  STRUCT_FIELDS,
+  VALUE_BOOL,
+  VALUE_LIST,
+  VALUE_NUMBER,
+  VALUE_STRING,
+  VALUE_STRUCT,
+} from '../protobuf/struct-tags.ts'
+import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
+import { WireWriter } from '../protobuf/wire-writer.ts'
+import type { PolicyEntry, PolicyLimit, PolicySpec } from './policy.ts'
+
+const CONFIG_NAME = tagOf(1, DELIMITED)
+const CONFIG_DOMAIN = tagOf(2, DELIMITED)
+const CONFIG_DESCRIPTORS = tagOf(3, DELIMITED)
+const DESCRIPTOR_KEY = tagOf(1, DELIMITED)
+const DESCRIPTOR_VALUE = tagOf(2, DELIMITED)
+const DESCRIPTOR_DESCRIPTORS = tagOf(4, DELIMITED)
+const DESCRIPTOR_SHADOW = tagOf(5, VARINT)
+const DESCRIPTOR_METADATA = tagOf(8, DELIMITED)
+const OWN_KEY = 'curtail.dev'
+
+/** The limits of one descriptor. */
+export interface DescriptorLimits extends Pick<PolicySpec, 'limits' | 'mode' | 'onStoreError'> {
+  readonly match: readonly Required<PolicyEntry>[]
+  readonly replaces: readonly string[]
+  /** What the names of limits start with, such as their namespace. */
+  readonly namePrefix: string
+}
+
+interface Node extends Required<PolicyEntry> {
+  limits: DescriptorLimits | undefined
+  readonly below: Level
+}
+
+/** Nodes by key, then by value. */
+type Level = Map<string, Map<string, Node>>
+
+const writer = new WireWriter() // reused, because a new one allocates memory
+
+/** Serializes the limits of a domain. Each `match` must occur once; their order has no effect. */
+export function writeConfig(domain: string, all: readonly DescriptorLimits[]): Uint8Array {
+  const top: Level = new Map()
+  for (const limits of all) addToTree(top, limits)
+  writer.start()
+  writer.string(CONFIG_NAME, domain)
+  writer.string(CONFIG_DOMAIN, domain)
+  writeLevel(CONFIG_DESCRIPTORS, top)
+  return writer.finish()
+}
+
+function addToTree(top: Level, limits: DescriptorLimits): void {
+  let level = top
+  let node: Node | undefined
+  for (const { key, value } of limits.match) {
+    const values = level.get(key) ?? new Map<string, Node>()
+    level.set(key, values)
+    node = values.get(value) ?? { key, value, limits: undefined, below: new Map() }
+    values.set(value, node)
+    level = node.below
+  }
+  if (node !== undefined) node.limits = limits
+}
+
+function writeLevel(tag: number, level: Level): void {
+  const nodes = [...level.values()].flatMap((values) => [...values.values()])
+  for (const { key, value, limits, below } of nodes.sort(compareNodes)) {
+    const descriptor = writer.open(tag)
+    writer.string(DESCRIPTOR_KEY, key)
+    if (value !== '') writer.string(DESCRIPTOR_VALUE, value)
+    writeLevel(DESCRIPTOR_DESCRIPTORS, below)
+    if (limits !== undefined) writeLimits(limits)
+    writer.close(descriptor)
+  }
+}
+
+/** The longest value first: the limiter uses the first one with `*` that matches. */
+function compareNodes(a: Node, b: Node): number {
+  return (
+    compareStrings(a.key, b.key) ||
+    b.value.length - a.value.length ||
+    compareStrings(a.value, b.value)
+  )
+}
+
+/** Compares by UTF-16 code units, independent of the locale. */
+export function compareStrings(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+type Value = string | number | boolean | readonly Value[] | { readonly [key: string]: Value }
+
+function writeLimits(limits: DescriptorLimits): void {
+  if (limits.mode === 'Audit') writer.number(DESCRIPTOR_SHADOW, 1)
+  const metadata = writer.open(DESCRIPTOR_METADATA)
+  writeEntry(OWN_KEY, { rate_limits: limits.limits.map((each) => fieldsOf(each, limits)) })
+  writer.close(metadata)
+}
+
+/** The fields of a limit as in rule files. */
+function fieldsOf(limit: PolicyLimit, { replaces, namePrefix, onStoreError }: DescriptorLimits) {
+  const fields: Record<string, Value> = { name: namePrefix + limit.name }
+  if (replaces.length > 0)
+    fields['replaces'] = replaces.map((name) => ({ name: namePrefix + name }))
+  if (limit.unlimited === true) return { ...fields, unlimited: true }
+  fields['algorithm'] = limit.algorithm.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase()
+  fields['on_store_error'] = onStoreError.toLowerCase()
+  if (limit.requests !== undefined) fields['requests_per_unit'] = limit.requests
+  if (limit.window !== undefined) fields['window'] = limit.window
+  if (limit.burst !== undefined) fields['burst'] = limit.burst
+  return fields
+}
+
+function writeEntry(key: string, value: Value): void {
+  const entry = writer.open(STRUCT_FIELDS)
+  writer.string(ENTRY_KEY, key)
+  writeValue(ENTRY_VALUE, value)
+  writer.close(entry)
+}
+
+function writeValue(tag: number, value: Value): void {
+  const opened = writer.open(tag)
+  if (typeof value === 'string') writer.string(VALUE_STRING, value)
+  else if (typeof value === 'number') writer.double(VALUE_NUMBER, value)
+  else if (typeof value === 'boolean') writer.number(VALUE_BOOL, Number(value))
+  else if (isList(value)) {
+    const list = writer.open(VALUE_LIST)
+    for (const item of value) writeValue(LIST_VALUES, item)
+    writer.close(list)
+  } else {
+    const struct = writer.open(VALUE_STRUCT)
+    for (const [key, field] of Object.entries(value)) writeEntry(key, field)
+    writer.close(struct)
+  }
+  writer.close(opened)
+}
+
+function isList(value: Value): value is readonly Value[] {
+  return Array.isArray(value)
+}
