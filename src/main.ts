@@ -50,7 +50,7 @@ const REFERENCE_PROGRAM = '/bin/ratelimit'
 
 /** Runs the role `ratelimit` with the responses of that program, unless these settings are set. */
 function replaceReference(): string {
-  for (const name of ['LIMIT_CLIENT_HEADERS', 'LIMIT_METADATA']) {
+  for (const name of ['LIMIT_CLIENT_HEADERS', 'LIMIT_METADATA', 'LIMIT_TOP_VALUES']) {
     if ((process.env[name] ?? '') === '') process.env[name] = 'false'
   }
   return 'ratelimit'

@@ -109,7 +109,9 @@ async function main(level: string | undefined): Promise<number> {
         timeout: DEPENDENCIES_MS_MAX,
       }),
     )
-    counts.push(...(await Promise.all(groups.map((selection) => runJest(selection, env)))))
+    const runGroup = (selection: readonly string[], group: number) =>
+      runJest(selection, { ...env, TEST_GROUP: String(group) })
+    counts.push(...(await Promise.all(groups.map(runGroup))))
     counts.push(await runJest(['--selectProjects', 'stack'], env))
   }
   const passed = counts.reduce((sum, count) => sum + count.passed, 0)

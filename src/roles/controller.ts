@@ -4,7 +4,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createAdminApp } from '../http/admin/app.ts'
-import { openAdsServer } from '../grpc/ads/ads-server.ts'
 import { bareApp } from '../http/bare-app.ts'
 import { listen } from '../http/serve.ts'
 import { adminPortSetting } from '../http/settings.ts'
@@ -247,7 +246,11 @@ function openPolicies(context: Context, deps: ControllerDeps): PolicyController 
   return createPolicyController({
     ...deps,
     grants,
-    openServer: (onChange) => openAdsServer({ ...listener, onChange, log, metrics }),
+    // Loaded only here: few installations need it.
+    openServer: async (onChange) => {
+      const { openAdsServer } = await import('../grpc/ads/ads-server.ts')
+      return openAdsServer({ ...listener, onChange, log, metrics })
+    },
     wallMs: Date.now,
     scheduler: systemScheduler,
     random: Math.random,

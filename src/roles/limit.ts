@@ -169,9 +169,17 @@ function renderTop(top: readonly TopValue[]): string {
       [rule, ...(name === undefined ? [] : [`(${name})`]), ...(isShadow ? ['shadow'] : [])].join(
         ' ',
       ),
-      values.length === 0 ? '-' : values.map((value) => JSON.stringify(value)).join(' '),
+      values.length === 0 ? '-' : values.map(renderValue).join(' '),
       hits.toFixed(0),
       denied.toFixed(0),
     ])
   return renderTable(['RULE', 'VALUES', 'HITS', 'DENIED'], rows)
+}
+
+/** A value in quotes; escapes characters that control the terminal or the direction of text. */
+function renderValue(value: string): string {
+  return JSON.stringify(value).replace(/[\u007f-\u009f\p{Bidi_Control}]/gu, (character) => {
+    const code = character.charCodeAt(0).toString(16).padStart(4, '0')
+    return `\\u${code}`
+  })
 }

@@ -55,6 +55,7 @@ const settings = {
   LIMIT_CLIENT_HEADERS: flagSetting(headers.CLIENT_HEADERS_ABOUT, true),
   ...redisSettings,
   ...limiter.statisticsSettings,
+  ...limiter.topValuesSettings,
   LOG_LEVEL: limiter.rateLimitLogLevelSetting,
   ...tracingSettings,
   ...ignoredSettings,
@@ -191,6 +192,7 @@ function decideDepsOf(
   given: { source: LoadedRules; store: LimiterStore; denyCache: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denyCache } = given
+  const top = config.LIMIT_TOP_VALUES ? stats.top : undefined
   const { LIMIT_METADATA: hasOwnMetadata, RESPONSE_DYNAMIC_METADATA: hasReferenceMetadata } = config
   const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
     ? {
@@ -204,7 +206,7 @@ function decideDepsOf(
     store,
     local: createMemoryCounterStore({ nowUs: steadyNowUs }),
     denyCache,
-    record: createRecorder({ stats, decisions: metrics.limiterDecisions }),
+    record: createRecorder({ stats, top, decisions: metrics.limiterDecisions }),
     onUnknownDomain: (domain) => {
       stats.countUnknownDomain(domain)
     },

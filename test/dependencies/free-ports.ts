@@ -3,8 +3,11 @@
 // loopback-block.ts.
 import { canListen, randomBelow } from './loopback-block.ts'
 
-const PORT_MIN = 10_000
-const PORT_MAX = 21_000
+/** TEST_GROUP is 0 or 1 if two groups of tests run side by side: each has its own ports. */
+const GROUP = Number(process.env['TEST_GROUP'] ?? '0')
+const PORTS = 5_500
+const PORT_MIN = 10_000 + GROUP * PORTS
+const PORT_MAX = PORT_MIN + PORTS
 const TRIES_MAX = 50
 
 /** The ports that this process has reserved, which are free until their servers start. */

@@ -116,6 +116,14 @@ export const responseSettings = {
   ),
 } as const
 
+/** What operators see of requests. */
+export const topValuesSettings = {
+  LIMIT_TOP_VALUES: flagSetting(
+    'whether the most denied values of requests are logged, and served at /top of the debug port',
+    true,
+  ),
+} as const
+
 /** Exports of statistics, in addition to /metrics on the admin port. */
 export const statisticsSettings = {
   NEAR_LIMIT_RATIO: numberSetting('share of a limit above which hits count as near the limit', {

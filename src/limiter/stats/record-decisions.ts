@@ -11,6 +11,8 @@ import type { TopMinute, TopValues } from './top-values.ts'
 /** Where decisions are counted. */
 export interface RecordDeps {
   readonly stats: RuleStats
+  /** `undefined`: they are not counted. */
+  readonly top: TopValues | undefined
   readonly decisions: {
     inc(labels: { source: DecisionSource; result: 'admitted' | 'denied' }): void
   }
@@ -21,14 +23,14 @@ const MINUTE_MS = 60_000
 const LINES_MAX = 20
 
 /** Creates the function that counts a decision. */
-export function createRecorder({ stats, decisions }: RecordDeps): DecideLimitsDeps['record'] {
+export function createRecorder({ stats, top, decisions }: RecordDeps): DecideLimitsDeps['record'] {
   return (check: Check, { admitted, remaining, over }, source) => {
     const { hits, rule } = check
     const [capacity, { isShadow }] = [capacityOf(rule), rule]
     const isFromDenyCache = source === 'deny-cache'
     const usage = { hits, admitted, remaining, over, capacity, isShadow, isFromDenyCache }
     stats.countersOf(check.metricPath).record(usage)
-    stats.top.record(check, admitted)
+    top?.record(check, admitted)
     decisions.inc({ source, result: admitted ? 'admitted' : 'denied' })
   }
 }

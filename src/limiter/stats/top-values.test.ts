@@ -106,10 +106,10 @@ test('the last complete minute remains beside the current one', () => {
   expect(minutes.map((minute) => minute.top.map((one) => one.values))).toEqual([[['b']], [['c']]])
 })
 
-test('at most 200 values of a rule are reported', () => {
+test('at most 100 values of a rule are reported', () => {
   const { top, record } = createTop()
   for (let i = 0; i < 400; i++) record(requestOf({ client: `c${i}` }), i < 150)
-  expect(top.read(2000)[0]?.top).toHaveLength(200)
+  expect(top.read(2000)[0]?.top).toHaveLength(100)
 })
 
 test('the log has a line for each denied value, at most 20, and the number of the others', () => {

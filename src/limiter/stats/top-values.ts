@@ -34,7 +34,7 @@ const KEYS_MAX = 1000
 const LATER_KEYS_MAX = 100
 const FIRST_RULES = 10
 const RULES_MAX = 110
-const REPORTED_MAX = 100
+const REPORTED_MAX = 50
 
 /** One rule, and its frequent keys. */
 interface RuleKeys extends Pick<TopValue, 'rule' | 'name' | 'isShadow'> {

@@ -76,13 +76,13 @@ describe('the rate limiter alone', () => {
     expect(
       settingsOf(files).filter((setting) => /^(REQUIRED_DOMAIN|BASE_URL)=/.test(setting)),
     ).toEqual([])
-    const grpc = [{ protocol: 'TCP', port: 8081 }]
-    expect(policyOf(files).ingress).toEqual([{ ports: grpc }])
+    const ports = [8080, 8081].map((port) => ({ protocol: 'TCP', port }))
+    expect(policyOf(files).ingress).toEqual([{ ports }])
     const restricted = await renderCase(
       'the rate limiter alone, with rules by xDS and an external Redis',
     )
     const from = [{ podSelector: { matchLabels: { app: 'prometheus' } } }]
-    expect(policyOf(restricted).ingress[0]).toEqual({ ports: grpc, from })
+    expect(policyOf(restricted).ingress[0]).toEqual({ ports, from })
   })
 
   test.each(helmMajors)(
@@ -133,4 +133,14 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
       expect.stringMatching(new RegExp(message, 'i')),
     ])
   })
+})
+
+test('the values of a release without ratelimit.xds render the same', async () => {
+  // --reuse-values replaces the defaults, so that values added since are absent; so does null.
+  for (const major of helmMajors) {
+    const values = { image: someImage }
+    const usual = await renderChart({ major, values })
+    const reused = await renderChart({ major, values: { ...values, ratelimit: { xds: null } } })
+    expect(reused).toEqual(usual)
+  }
 })

@@ -26,7 +26,8 @@ import { shopConfig } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL } from '../../kit/ratelimit/xds-messages.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
-const KEEPALIVE_MS = 300
+/** Of tests that wait for it; far longer than this process stalls. */
+const KEEPALIVE_MS = 1500
 const END_HEADERS = 4
 const cleanups: (() => unknown)[] = []
 let server: ControllerAdsServer
@@ -38,7 +39,7 @@ async function start(options: Parameters<typeof startControllerAdsServer>[0]): P
   server = started
 }
 
-beforeEach(() => start({ keepaliveMs: KEEPALIVE_MS }))
+beforeEach(() => start({}))
 afterEach(async () => {
   for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
@@ -98,6 +99,7 @@ function openSlow() {
 }
 
 test('a client that does not read is disconnected; others get each version meanwhile', async () => {
+  await start({ keepaliveMs: KEEPALIVE_MS })
   const others = [open(), open()]
   const slow = openSlow()
   const closed = new Promise((resolve) => slow.stream.on('close', resolve))
@@ -216,6 +218,7 @@ test('no sequence of frames stops the server', async () => {
 })
 
 test('a connection without a subscription is closed', async () => {
+  await start({ keepaliveMs: KEEPALIVE_MS })
   const silent = openSocket()
   const idle = connectHttp2(`http://127.0.0.1:${server.port}`)
   const idleClosed = new Promise((resolve) => idle.on('close', resolve))
@@ -241,7 +244,6 @@ test('a connection has one call at a time', async () => {
 })
 
 test('an address has at most half of the connections', async () => {
-  await start({}) // connections without a subscription stay open during the test
   for (let i = 0; i < 300; i += 1) openSocket('127.0.0.2')
   await faultOf('connections', 50)
   open()
@@ -265,7 +267,7 @@ test('limiters need a certificate of the CA; renewed files are used', async () =
   writeFileSync(tls.certificate, issued.cert)
   writeFileSync(tls.key, issued.key)
   writeFileSync(tls.authorities, clients.cert)
-  await start({ tls, keepaliveMs: KEEPALIVE_MS })
+  await start({ tls })
   const openWith = (authority?: typeof clients) => {
     const { key, cert } = authority?.issue(['limiter']) ?? {}
     const pem = (own?: string) => (own === undefined ? null : Buffer.from(own))

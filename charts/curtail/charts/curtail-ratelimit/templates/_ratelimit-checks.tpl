@@ -11,10 +11,10 @@
 {{- if and $limiter.rules $limiter.existingRules -}}
 {{- $faults = append $faults "ratelimit.rules must be empty if ratelimit.existingRules names a ConfigMap: set only one of them" -}}
 {{- end -}}
-{{- if and $limiter.xds.server (or $limiter.rules $limiter.existingRules) -}}
+{{- if and ($limiter.xds).server (or $limiter.rules $limiter.existingRules) -}}
 {{- $faults = append $faults "ratelimit.rules and ratelimit.existingRules must be empty if ratelimit.xds.server is set: it sends the rules" -}}
 {{- end -}}
-{{- if not (or $domain $limiter.rules $limiter.existingRules $limiter.xds.server) -}}
+{{- if not (or $domain $limiter.rules $limiter.existingRules ($limiter.xds).server) -}}
 {{- $faults = append $faults "one of ratelimit.rules, ratelimit.existingRules and ratelimit.xds.server must be set" -}}
 {{- end -}}
 {{- with $limiter.rules -}}

@@ -1,12 +1,12 @@
 {{/* The pods of the rate limiter, and where they read the rules. */}}
 
 {{- define "curtail.rulesEnv" -}}
-{{- with .Values.ratelimit.xds }}
-{{- if .server }}
+{{- $xds := .Values.ratelimit.xds | default dict }}
+{{- if $xds.server }}
 - { name: CONFIG_TYPE, value: GRPC_XDS_SOTW }
-- { name: CONFIG_GRPC_XDS_SERVER_URL, value: {{ .server | quote }} }
-- { name: CONFIG_GRPC_XDS_NODE_ID, value: {{ .nodeId | quote }} }
-{{- if .tlsSecret }}
+- { name: CONFIG_GRPC_XDS_SERVER_URL, value: {{ $xds.server | quote }} }
+- { name: CONFIG_GRPC_XDS_NODE_ID, value: {{ $xds.nodeId | quote }} }
+{{- if $xds.tlsSecret }}
 - { name: CONFIG_GRPC_XDS_SERVER_USE_TLS, value: "true" }
 - { name: CONFIG_GRPC_XDS_SERVER_TLS_CACERT, value: /etc/curtail/xds-tls/ca.crt }
 - { name: CONFIG_GRPC_XDS_CLIENT_TLS_CERT, value: /etc/curtail/xds-tls/tls.crt }
@@ -17,7 +17,6 @@
 - { name: RUNTIME_SUBDIRECTORY, value: ratelimit }
 - { name: RUNTIME_WATCH_ROOT, value: "false" }
 - { name: RUNTIME_IGNOREDOTFILES, value: "true" }
-{{- end }}
 {{- end }}
 {{- with include "curtail.requiredDomain" . }}
 # Rules of another domain would admit every request, so they are rejected like invalid rules.
@@ -95,10 +94,10 @@ spec:
           resources:
             {{- toYaml .Values.ratelimit.resources | nindent 12 }}
           volumeMounts:
-            {{- if .Values.ratelimit.xds.tlsSecret }}
+            {{- if (.Values.ratelimit.xds).tlsSecret }}
             - { name: xds-tls, mountPath: /etc/curtail/xds-tls, readOnly: true }
             {{- end }}
-            {{- if not .Values.ratelimit.xds.server }}
+            {{- if not (.Values.ratelimit.xds).server }}
             # Not by subPath: the kubelet replaces the whole folder when the rules change.
             - { name: rules, mountPath: /etc/curtail/runtime/ratelimit/config, readOnly: true }
             {{- end }}
@@ -107,7 +106,7 @@ spec:
             {{- include "curtail.redisMounts" .Values.counters | trim | nindent 12 }}
             {{- include "curtail.extra" (list . .Values.ratelimit.pod "extraVolumeMounts") | nindent 12 }}
       volumes:
-        {{- with .Values.ratelimit.xds.tlsSecret }}
+        {{- with (.Values.ratelimit.xds).tlsSecret }}
         - name: xds-tls
           secret:
             secretName: {{ . }}
@@ -117,7 +116,7 @@ spec:
               - { key: tls.crt, path: tls.crt }
               - { key: tls.key, path: tls.key }
         {{- end }}
-        {{- if not .Values.ratelimit.xds.server }}
+        {{- if not (.Values.ratelimit.xds).server }}
         - name: rules
           configMap:
             name: {{ default (printf "%s-ratelimit" (include "curtail.fullname" .)) .Values.ratelimit.existingRules }}

@@ -37,7 +37,7 @@ spec:
 {{- end -}}
 
 {{- define "curtail.rulesConfigMap" -}}
-{{- if not (or .Values.ratelimit.existingRules .Values.ratelimit.xds.server) }}
+{{- if not (or .Values.ratelimit.existingRules (.Values.ratelimit.xds).server) }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -64,7 +64,8 @@ data:
 {{ include "curtail.networkPolicyHeader" (list . "ratelimit") }}
   ingress:
     - ports:
-        {{- include "curtail.tcpPorts" (list 8081) | trim | nindent 8 }}
+        {{- $ports := ternary (list 8081) (list 8080 8081) (hasKey .Values "edge") }}
+        {{- include "curtail.tcpPorts" $ports | trim | nindent 8 }}
       {{- with include "curtail.ratelimitClients" . | trim }}
       from:
         {{- . | nindent 8 }}
@@ -72,7 +73,7 @@ data:
     {{- include "curtail.metricsIngress" (list . 9090) | nindent 4 }}
   egress:
     {{- include "curtail.redisEgress" (list . "counters") | nindent 4 }}
-    {{- with .Values.ratelimit.xds.server }}
+    {{- with (.Values.ratelimit.xds).server }}
     - ports:
         {{- include "curtail.tcpPorts" (list (regexFind "[0-9]+$" .)) | trim | nindent 8 }}
     {{- end }}
