@@ -122,12 +122,16 @@ test(
         },
         REPORTED_MS_MAX,
       )
-      const { items } = await getObject<{ items: readonly Pod[] }>('pods', '--namespace', STORELESS)
-      const counts = items.flatMap(({ status }) => [
-        ...(status.containerStatuses ?? []),
-        ...(status.initContainerStatuses ?? []),
-      ])
-      expect(counts.length).toBeGreaterThan(5)
+      // The kubelet reports each pod at its own time.
+      let counts = await restartCountsIn(STORELESS)
+      await waitFor(
+        'the status of more than 5 containers',
+        async () => {
+          counts = await restartCountsIn(STORELESS)
+          return counts.length > 5
+        },
+        REPORTED_MS_MAX,
+      )
       expect(counts.filter(({ restartCount }) => restartCount > 0)).toEqual([])
     } finally {
       await deleteNamespace(STORELESS)
@@ -135,6 +139,15 @@ test(
   },
   TEST_MS_MAX,
 )
+
+/** The reported containers of all pods in a namespace. */
+async function restartCountsIn(namespace: string): Promise<readonly { restartCount: number }[]> {
+  const { items } = await getObject<{ items: readonly Pod[] }>('pods', '--namespace', namespace)
+  return items.flatMap(({ status }) => [
+    ...(status.containerStatuses ?? []),
+    ...(status.initContainerStatuses ?? []),
+  ])
+}
 
 const RULES = ['configmap', `${FULL_NAME}-ratelimit`, '--namespace', RELEASE] as const
 const LIMITER = 'app.kubernetes.io/component=ratelimit'
