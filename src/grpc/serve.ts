@@ -2,19 +2,14 @@
 // shutdown. Passes each connection to the transport, which implements HTTP/2.
 import { lstat, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { within } from '../resilience/deadline.ts'
 import { OperatorError } from '../process/role.ts'
 import type { BoundKind } from './http2/process-bounds.ts'
 import { createHttp2Transport, type TransportDeps } from './http2-transport.ts'
 import type { GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
-import {
-  watchTlsFiles,
-  isCertificateFor,
-  readTlsFiles,
-  type TlsFiles,
-} from '../process/tls-files.ts'
+import { isCertificateFor, type TlsFiles } from '../process/tls-files.ts'
+import { createSecureServer } from './secure-server.ts'
 import type { RateLimitTransport } from './transport.ts'
 
 /** A running gRPC server. */
@@ -41,7 +36,6 @@ export interface GrpcServeDeps extends CallDeps {
 
 /** Above the transport's own, fairer bound; also bounds the connections in a TLS handshake. */
 const CONNECTIONS_MAX = 5000
-const HANDSHAKE_MS_MAX = 10_000
 const CLOSE_MS_MAX = 4000
 /** Timeout of the probe that checks whether a unix socket is in use. */
 const PROBE_MS_MAX = 1000
@@ -106,32 +100,13 @@ function watchConnections(server: Server): ReadonlySet<Socket> {
 
 async function createSecureListener(deps: GrpcServeDeps, transport: RateLimitTransport) {
   const { config, onError } = deps
-  const files = tlsFilesOf(config)
-  const material = await readTlsFiles(files).catch((error: unknown) => {
-    throw new OperatorError((error as Error).message)
-  })
-  const isMutual = files.authorities !== undefined
-  const server: TlsServer = createTlsServer({
-    ...material,
-    ALPNProtocols: ['h2'],
-    minVersion: 'TLSv1.2',
-    handshakeTimeout: HANDSHAKE_MS_MAX,
-    requestCert: isMutual,
-    rejectUnauthorized: isMutual,
-  })
+  const secure = await createSecureServer(tlsFilesOf(config), onError)
   const name = config.GRPC_CLIENT_TLS_SAN
-  server.on('secureConnection', (socket) => {
+  secure.server.on('secureConnection', (socket) => {
     if (name === '' || isCertificateFor(socket, name)) transport.serve(socket)
     else socket.destroy()
   })
-  const watching = watchTlsFiles({
-    files,
-    onChange: (changed) => {
-      server.setSecureContext({ ...changed, minVersion: 'TLSv1.2' })
-    },
-    onError,
-  })
-  return { server, stopWatching: () => watching.stop() }
+  return secure
 }
 
 function tlsFilesOf(config: GrpcConfig): TlsFiles {

@@ -1,7 +1,7 @@
 // Decodes a RateLimitConfig of an xDS server into the tree that a rule file has, so that the checks
 // of rule files apply. A node's `line` is its number; faults show its path in the message.
 import { WireError, WireReader } from '../protobuf/wire-reader.ts'
-import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
+import * as tags from '../protobuf/config-tags.ts'
 import { units } from './descriptor.ts'
 import {
   checkDepth,
@@ -36,24 +36,6 @@ export interface DecodedConfig {
   readonly root: MapNode
   readonly diagnostics: Diagnostics
 }
-
-const CONFIG_NAME = tagOf(1, DELIMITED)
-const CONFIG_DOMAIN = tagOf(2, DELIMITED)
-const CONFIG_DESCRIPTORS = tagOf(3, DELIMITED)
-const DESCRIPTOR_KEY = tagOf(1, DELIMITED)
-const DESCRIPTOR_VALUE = tagOf(2, DELIMITED)
-const DESCRIPTOR_LIMIT = tagOf(3, DELIMITED)
-const DESCRIPTOR_DESCRIPTORS = tagOf(4, DELIMITED)
-const DESCRIPTOR_SHADOW = tagOf(5, VARINT)
-const DESCRIPTOR_DETAILED = tagOf(6, VARINT)
-const DESCRIPTOR_QUOTA = tagOf(7, VARINT)
-const DESCRIPTOR_METADATA = tagOf(8, DELIMITED)
-const LIMIT_UNIT = tagOf(1, VARINT)
-const LIMIT_REQUESTS = tagOf(2, VARINT)
-const LIMIT_UNLIMITED = tagOf(3, VARINT)
-const LIMIT_NAME = tagOf(4, DELIMITED)
-const LIMIT_REPLACES = tagOf(5, DELIMITED)
-const REPLACE_NAME = tagOf(1, DELIMITED)
 
 const NAME_LENGTH_MAX = 200
 const MESSAGE = 'RateLimitConfig'
@@ -93,7 +75,7 @@ function placeOf(buffer: Buffer, unnamed: string): string {
   let name = ''
   while (reader.at < reader.length) {
     const tag = reader.tag()
-    if (tag === CONFIG_NAME) name = reader.string()
+    if (tag === tags.CONFIG_NAME) name = reader.string()
     else reader.skip(tag)
   }
   return name === '' ? unnamed : `resource ${JSON.stringify(name.slice(0, NAME_LENGTH_MAX))}`
@@ -106,9 +88,9 @@ function readConfig(decoding: ConfigDecoding): MapNode {
   const descriptors: MapNode[] = []
   while (reader.at < reader.length) {
     const tag = reader.tag()
-    if (tag === CONFIG_DOMAIN) domain = reader.string()
-    else if (tag === CONFIG_DESCRIPTORS) readBelow(decoding, at, descriptors)
-    else if (tag === CONFIG_NAME) reader.skip(tag)
+    if (tag === tags.CONFIG_DOMAIN) domain = reader.string()
+    else if (tag === tags.CONFIG_DESCRIPTORS) readBelow(decoding, at, descriptors)
+    else if (tag === tags.CONFIG_NAME) reader.skip(tag)
     else skipUnknown(decoding, tag, at)
   }
   return mapNode(at, [
@@ -131,9 +113,9 @@ function readBelow(decoding: ConfigDecoding, parent: Position, list: MapNode[]):
 }
 
 const flags = new Map([
-  [DESCRIPTOR_SHADOW, 'shadow_mode'],
-  [DESCRIPTOR_DETAILED, 'detailed_metric'],
-  [DESCRIPTOR_QUOTA, 'quota_mode'],
+  [tags.DESCRIPTOR_SHADOW, 'shadow_mode'],
+  [tags.DESCRIPTOR_DETAILED, 'detailed_metric'],
+  [tags.DESCRIPTOR_QUOTA, 'quota_mode'],
 ])
 
 function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
@@ -147,11 +129,11 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
   while (reader.at < end) {
     const tag = reader.tag()
     const flag = flags.get(tag)
-    if (tag === DESCRIPTOR_KEY) set('key', scalarNode('string', reader.string(), at))
-    else if (tag === DESCRIPTOR_VALUE) set('value', scalarNode('string', reader.string(), at))
-    else if (tag === DESCRIPTOR_LIMIT) limit = readLimit(decoding, at, limit)
-    else if (tag === DESCRIPTOR_DESCRIPTORS) readBelow(decoding, at, below)
-    else if (tag === DESCRIPTOR_METADATA) {
+    if (tag === tags.DESCRIPTOR_KEY) set('key', scalarNode('string', reader.string(), at))
+    else if (tag === tags.DESCRIPTOR_VALUE) set('value', scalarNode('string', reader.string(), at))
+    else if (tag === tags.DESCRIPTOR_LIMIT) limit = readLimit(decoding, at, limit)
+    else if (tag === tags.DESCRIPTOR_DESCRIPTORS) readBelow(decoding, at, below)
+    else if (tag === tags.DESCRIPTOR_METADATA) {
       metadata ??= openStruct(decoding, at, 'metadata')
       readStruct(decoding, metadata)
     } else if (flag !== undefined) set(flag, flagNode(reader.bool(), at))
@@ -190,11 +172,11 @@ function readLimit(
   const end = endOf(reader, at)
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === LIMIT_UNIT) limit.unit = reader.varint()
-    else if (tag === LIMIT_REQUESTS) limit.requests = reader.varint()
-    else if (tag === LIMIT_UNLIMITED) limit.unlimited = reader.bool()
-    else if (tag === LIMIT_NAME) limit.name = reader.string()
-    else if (tag === LIMIT_REPLACES) readReplace(decoding, limit)
+    if (tag === tags.LIMIT_UNIT) limit.unit = reader.varint()
+    else if (tag === tags.LIMIT_REQUESTS) limit.requests = reader.varint()
+    else if (tag === tags.LIMIT_UNLIMITED) limit.unlimited = reader.bool()
+    else if (tag === tags.LIMIT_NAME) limit.name = reader.string()
+    else if (tag === tags.LIMIT_REPLACES) readReplace(decoding, limit)
     else skipUnknown(decoding, tag, at)
   }
   reader.finish(end)
@@ -214,7 +196,7 @@ function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: SentLim
   let name = ''
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === REPLACE_NAME) name = reader.string()
+    if (tag === tags.REPLACE_NAME) name = reader.string()
     else skipUnknown(decoding, tag, at)
   }
   reader.finish(end)

@@ -1,11 +1,10 @@
 // The fields that RateLimitConfig lacks, such as `algorithm`: they are in the descriptor's metadata
 // under one key, which other servers ignore, with the names that they have in rule files.
+import { OWN_KEY } from '../protobuf/config-tags.ts'
 import { keyNode, type MapNode } from './decode-struct.ts'
 import type { YamlNode } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** The key in `metadata`; responses do not return it. */
-const OWN_KEY = 'curtail.dev'
 /** The fields that only the message itself has. */
 const MESSAGE_FIELDS = ['key', 'value', 'descriptors', 'metadata']
 const limitFields = ['rate_limit', 'rate_limits']

@@ -162,9 +162,10 @@ test('1,000 policies in 20 namespaces are compiled and parsed within 500 ms', ()
     return policy(`${value}/p${at}`, { match, limits: [limit] }, at)
   })
   const times = Array.from({ length: 3 }, () => {
-    const startedMs = performance.now()
+    const started = process.cpuUsage()
     expect(listRules(rulesOf(compile(policies, grants)))).toHaveLength(1000)
-    return performance.now() - startedMs
+    const { user, system } = process.cpuUsage(started)
+    return (user + system) / 1000
   })
   const ms = Math.min(...times)
   expect(ms).toBeLessThan(500)

@@ -1,5 +1,6 @@
 // Serializes the policies of a domain as one RateLimitConfig. Limits are in the metadata of their
 // descriptor under `curtail.dev`, because the message lacks most of their fields.
+import * as tags from '../protobuf/config-tags.ts'
 import {
   ENTRY_KEY,
   ENTRY_VALUE,
@@ -11,19 +12,8 @@ import {
   VALUE_STRING,
   VALUE_STRUCT,
 } from '../protobuf/struct-tags.ts'
-import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
 import { WireWriter } from '../protobuf/wire-writer.ts'
 import type { PolicyEntry, PolicyLimit, PolicySpec } from './policy.ts'
-
-const CONFIG_NAME = tagOf(1, DELIMITED)
-const CONFIG_DOMAIN = tagOf(2, DELIMITED)
-const CONFIG_DESCRIPTORS = tagOf(3, DELIMITED)
-const DESCRIPTOR_KEY = tagOf(1, DELIMITED)
-const DESCRIPTOR_VALUE = tagOf(2, DELIMITED)
-const DESCRIPTOR_DESCRIPTORS = tagOf(4, DELIMITED)
-const DESCRIPTOR_SHADOW = tagOf(5, VARINT)
-const DESCRIPTOR_METADATA = tagOf(8, DELIMITED)
-const OWN_KEY = 'curtail.dev'
 
 /** The limits of one descriptor. */
 export interface DescriptorLimits extends Pick<PolicySpec, 'limits' | 'mode' | 'onStoreError'> {
@@ -48,9 +38,9 @@ export function writeConfig(domain: string, all: readonly DescriptorLimits[]): U
   const top: Level = new Map()
   for (const limits of all) addToTree(top, limits)
   writer.start()
-  writer.string(CONFIG_NAME, domain)
-  writer.string(CONFIG_DOMAIN, domain)
-  writeLevel(CONFIG_DESCRIPTORS, top)
+  writer.string(tags.CONFIG_NAME, domain)
+  writer.string(tags.CONFIG_DOMAIN, domain)
+  writeLevel(tags.CONFIG_DESCRIPTORS, top)
   return writer.finish()
 }
 
@@ -71,9 +61,9 @@ function writeLevel(tag: number, level: Level): void {
   const nodes = [...level.values()].flatMap((values) => [...values.values()])
   for (const { key, value, limits, below } of nodes.sort(compareNodes)) {
     const descriptor = writer.open(tag)
-    writer.string(DESCRIPTOR_KEY, key)
-    if (value !== '') writer.string(DESCRIPTOR_VALUE, value)
-    writeLevel(DESCRIPTOR_DESCRIPTORS, below)
+    writer.string(tags.DESCRIPTOR_KEY, key)
+    if (value !== '') writer.string(tags.DESCRIPTOR_VALUE, value)
+    writeLevel(tags.DESCRIPTOR_DESCRIPTORS, below)
     if (limits !== undefined) writeLimits(limits)
     writer.close(descriptor)
   }
@@ -97,9 +87,9 @@ export function compareStrings(a: string, b: string): number {
 type Value = string | number | boolean | readonly Value[] | { readonly [key: string]: Value }
 
 function writeLimits(limits: DescriptorLimits): void {
-  if (limits.mode === 'Audit') writer.number(DESCRIPTOR_SHADOW, 1)
-  const metadata = writer.open(DESCRIPTOR_METADATA)
-  writeEntry(OWN_KEY, { rate_limits: limits.limits.map((each) => fieldsOf(each, limits)) })
+  if (limits.mode === 'Audit') writer.number(tags.DESCRIPTOR_SHADOW, 1)
+  const metadata = writer.open(tags.DESCRIPTOR_METADATA)
+  writeEntry(tags.OWN_KEY, { rate_limits: limits.limits.map((each) => fieldsOf(each, limits)) })
   writer.close(metadata)
 }
 

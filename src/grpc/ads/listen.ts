@@ -1,9 +1,9 @@
 // The listener of the xDS server: a port, optional TLS with files that are re-read, and a limit on
 // connections. Implements no HTTP/2.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { OperatorError } from '../../process/role.ts'
-import { readTlsFiles, type TlsFiles, watchTlsFiles } from '../../process/tls-files.ts'
+import type { TlsFiles } from '../../process/tls-files.ts'
+import { createSecureServer } from '../secure-server.ts'
 
 /** Options of a listener. */
 export interface ListenOptions {
@@ -28,13 +28,11 @@ export interface Listener {
   close(msMax: number): Promise<void>
 }
 
-const HANDSHAKE_MS_MAX = 10_000
-
 /** Opens the listener. Throws OperatorError. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const { port, tls } = options
   const { server, stopWatching } = tls
-    ? await createSecureServer(tls, options)
+    ? await createTlsListener(tls, options)
     : { server: createServer(options.onConnection), stopWatching: undefined }
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
@@ -72,29 +70,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 }
 
-const minVersion = 'TLSv1.2'
-
-async function createSecureServer(files: TlsFiles, options: ListenOptions) {
-  const material = await readTlsFiles(files).catch((error: unknown) => {
-    throw new OperatorError((error as Error).message)
-  })
-  const isMutual = files.authorities !== undefined
-  const server: TlsServer = createTlsServer({
-    ...material,
-    ALPNProtocols: ['h2'],
-    minVersion,
-    handshakeTimeout: HANDSHAKE_MS_MAX,
-    requestCert: isMutual,
-    rejectUnauthorized: isMutual,
-  })
-  server.on('secureConnection', options.onConnection)
-  server.on('tlsClientError', options.onTlsFault)
-  const watching = watchTlsFiles({
-    files,
-    onChange: (changed) => {
-      server.setSecureContext({ ...changed, minVersion })
-    },
-    onError: options.onError,
-  })
-  return { server, stopWatching: () => watching.stop() }
+async function createTlsListener(files: TlsFiles, options: ListenOptions) {
+  const secure = await createSecureServer(files, options.onError)
+  secure.server.on('secureConnection', options.onConnection)
+  secure.server.on('tlsClientError', options.onTlsFault)
+  return secure
 }

@@ -171,7 +171,10 @@ function createLeader(
     quietMs: COMPILE_QUIET_MS,
     msMax: COMPILE_MS_MAX,
     run() {
-      if (!deps.isLeading()) return
+      if (!deps.isLeading()) {
+        compiling.trigger() // the Lease may still be renewed
+        return
+      }
       try {
         const compiled = policies.list().map(policyOf)
         const compilation = compile(compiled, grants)

@@ -53,9 +53,6 @@ export interface PolicyReports {
   readonly counts: () => Readonly<Record<'current' | 'outdated' | 'missing', number>>
 }
 
-/** Delay of a write after a conflict, until the cache has the other client's change. */
-const CONFLICT_RETRY_MS = 200
-
 /** Creates the reports of a process that has just become the leader. */
 export function createPolicyReports(deps: ReportDeps): PolicyReports {
   const { policies, versions, nowMs } = deps
@@ -105,8 +102,8 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
         })
         policies.replace(policy, written as RateLimitPolicy)
       } catch (error) {
-        if (hasStatus(error, 404)) return {} // deleted in the meantime
-        if (hasStatus(error, 409)) return { requeueAfterMs: CONFLICT_RETRY_MS }
+        // Deleted or changed in the meantime: the watch delivers it, which causes another report.
+        if (hasStatus(error, 404) || hasStatus(error, 409)) return {}
         throw error
       }
       reportChange(policy, status)

@@ -12,7 +12,9 @@ import { startXdsLimiter } from '../../kit/ratelimit/xds-limiter.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 90_000
+/** A failed list is retried after at most 30 s. */
+const RETRY_MS_MAX = 45_000
 /** While nothing changes, the controller writes nothing for this time. */
 const REST_MS = 3000
 
@@ -87,7 +89,7 @@ test(
     expect(await isServing()).toBe(false)
     await applyCrd(cluster.admin, RATE_LIMIT_POLICIES_CRD)
     await cluster.apply('shop', 'creates', creates)
-    await waitFor('the port for limiters', isServing)
+    await waitFor('the port for limiters', isServing, RETRY_MS_MAX)
   },
   TEST_MS_MAX,
 )
@@ -186,7 +188,7 @@ test(
     expect(await isDenied({ tenant: 'a' })).toBe(true)
 
     await cluster.grant('tenant-a')
-    await waitFor('the port for limiters', isServing)
+    await waitFor('the port for limiters', isServing, RETRY_MS_MAX)
     await cluster.apply('shop', 'next', { match: [{ key: 'next' }], ...perHour('next', 0) })
     await waitFor('the next policy', () => isDenied({ next: 'x' }))
     await waitForStatus('shop', 'next', 'Accepted, Programmed, 2/2')

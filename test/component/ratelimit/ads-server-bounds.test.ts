@@ -197,6 +197,7 @@ const validFrames = Buffer.concat([
 ])
 
 test('no sequence of frames stops the server', async () => {
+  await start({ keepaliveMs: KEEPALIVE_MS })
   const random = createRandom(1)
   const reset = frame({ type: 3 }, 1, uint32(constants.NGHTTP2_CANCEL))
   openSocket().socket.write(validFrames)

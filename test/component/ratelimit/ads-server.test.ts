@@ -9,7 +9,7 @@ import type { Limiter } from '../../kit/ratelimit/limiter.ts'
 import { perHour, shopConfig, startXdsLimiter } from '../../kit/ratelimit/xds-limiter.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const KEEPALIVE_MS = 1000
+const KEEPALIVE_MS = 2000
 
 let server: ControllerAdsServer
 let limiters: readonly Limiter[] = []
