@@ -7,7 +7,9 @@ import { format } from 'prettier'
 const shared = [
   ...['global', 'nameOverride', 'fullnameOverride', 'commonLabels', 'commonAnnotations'],
   ...['image', 'imagePullSecrets', 'logLevel', 'dnsSeconds', 'clusterDomain', 'podDefaults'],
-  ...['ratelimit', 'counters'],
+  ...['ratelimit.replicas', 'ratelimit.rules', 'ratelimit.existingRules', 'ratelimit.xds'],
+  ...['ratelimit.deadlineMs', 'ratelimit.heapMebibytes', 'ratelimit.resources'],
+  ...['ratelimit.autoscaling', 'ratelimit.pod', 'counters'],
   ...['networkPolicy.enabled', 'networkPolicy.clients', 'networkPolicy.metricsFrom'],
   ...['networkPolicy.extraEgress', 'podDisruptionBudget', 'monitoring.monitor'],
   ...['serviceAccountAnnotations', 'extraObjects'],

@@ -71,6 +71,8 @@ function renderSource({ crd, constant }: Source): string {
   const { properties = {} } = version.schema.openAPIV3Schema
   const { group, names } = spec
   const { kind, plural } = names
+  const { spec: specSchema = {} } = properties
+  specTypes.set(specSchema, `${kind}Spec`)
   return `// Objects of kind ${kind} as the API server returns them: validated, with defaults.
 ${HEADER}
 /** The API group, version and names of the kind ${kind}. */
@@ -79,7 +81,7 @@ export const ${constant} = {
   kind: '${kind}', apiVersion: '${group}/${version.name}',
 } as const
 
-${interfaceOf(`${kind}Spec`, properties['spec'] ?? {}, true)}
+${interfaceOf(`${kind}Spec`, specSchema, true)}
 ${interfaceOf(`${kind}Status`, properties['status'] ?? {}, false)}
 ${docOf(version.schema.openAPIV3Schema.description)}export interface ${kind} {
   readonly metadata: ObjectMeta
@@ -88,6 +90,9 @@ ${docOf(version.schema.openAPIV3Schema.description)}export interface ${kind} {
 }
 `
 }
+
+/** The types of specs, which a status can contain too, by an alias in the YAML. */
+const specTypes = new WeakMap<Schema, string>()
 
 function interfaceOf(name: string, schema: Schema, isSpec: boolean): string {
   return `${docOf(schema.description)}export interface ${name} ${fieldsOf(schema, isSpec)}\n`
@@ -118,6 +123,8 @@ function fieldsOf({ properties = {}, required = [] }: Schema, isSpec: boolean): 
 }
 
 function typeOf(schema: Schema, isSpec: boolean): string {
+  const specType = specTypes.get(schema)
+  if (specType !== undefined) return specType
   if (schema['x-kubernetes-int-or-string'] === true) return 'string | number'
   if (schema.enum !== undefined) return schema.enum.map((word) => `'${word}'`).join(' | ')
   if (schema.items !== undefined) return `readonly ${typeOf(schema.items, isSpec)}[]`

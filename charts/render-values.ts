@@ -102,9 +102,9 @@ function allowedOf(schema: Schema): string {
   if (Array.isArray(schema['enum'])) return schema['enum'].map((one) => `\`${one}\``).join(', ')
   const kind = Array.isArray(type) ? type.join(' or ') : String(type)
   if (typeof pattern === 'string') return `${kind} matching \`${pattern}\``
-  if (type === 'integer' || type === 'number') {
+  if (/^(integer|number)/.test(kind)) {
     const min = typeof minimum === 'number' ? minimum : 0
-    return `${type}, ${typeof maximum === 'number' ? `${min} to ${maximum}` : `${min} or more`}`
+    return `${kind}, ${typeof maximum === 'number' ? `${min} to ${maximum}` : `${min} or more`}`
   }
   if (typeof items === 'object') return `list of ${allowedOf(items as Schema)}`
   if (typeof properties === 'object') return membersOf(properties as Record<string, Schema>)

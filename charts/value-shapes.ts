@@ -9,6 +9,7 @@ const quantity: Schema = { type: ['string', 'number'], pattern: '^[0-9.]+([kKMGT
 const quantities: Schema = { type: 'object', additionalProperties: quantity }
 const percent: Schema = { type: 'integer', minimum: 1, maximum: 100 }
 const replicas: Schema = { type: 'integer', minimum: 1, maximum: 1000 }
+const namespace: Schema = { type: 'string', pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }
 const poolName: Schema = { type: 'string', pattern: '^[A-Za-z0-9_./-]{1,128}$' }
 
 /** The shapes by name; `pod` is added from `podDefaults` of values.yaml. */
@@ -28,6 +29,8 @@ export const valueShapes: Readonly<Record<string, Schema>> = {
   port: { type: 'integer', minimum: 1, maximum: 65_535 },
   seconds: { type: 'string', pattern: '^([1-9][0-9]{0,4}|0[.][0-9]{1,3})s$' },
   rate: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+  optionalRate: { type: ['integer', 'null'], minimum: 1, maximum: 1_000_000 },
+  optionalFlag: { type: ['boolean', 'null'] },
   quantity,
   resources: closed({ requests: quantities, limits: quantities, claims: { type: 'array' } }),
   autoscaling: closed({
@@ -49,6 +52,26 @@ export const valueShapes: Readonly<Record<string, Schema>> = {
         schedule: { type: 'string', pattern: '^(@[a-z]+|[^ ]+( [^ ]+){4})$' },
       },
       ['name', 'target'],
+    ),
+  },
+  domains: {
+    type: 'array',
+    maxItems: 999,
+    items: closed(
+      {
+        domain: { type: 'string', minLength: 1, maxLength: 253 },
+        namespaces: { type: 'array', minItems: 1, maxItems: 100, items: namespace },
+        below: closed(
+          {
+            key: { type: 'string', minLength: 1, maxLength: 256 },
+            value: { type: 'string', minLength: 1, maxLength: 512 },
+          },
+          ['key', 'value'],
+        ),
+        apiKeys: { type: 'boolean' },
+        bytes: { type: 'integer', minimum: 1000, maximum: 3_670_016 },
+      },
+      ['domain', 'namespaces'],
     ),
   },
   renderMode: { type: 'string', enum: ['skipIfMissing', 'failIfMissing', 'alwaysRender'] },

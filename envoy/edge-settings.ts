@@ -67,6 +67,14 @@ export interface EdgeSettings {
   readonly redirectBurst: number
   /** While the limiter is unavailable: redirects of one client per second. @default 200 */
   readonly redirectPerSecond: number
+  /** Redirects of one client that Envoy admits without a call: burst; 0: none. @default 0 */
+  readonly allowanceBurst: number
+  /** The same: redirects per minute. @default 12 */
+  readonly allowancePerMinute: number
+  /** `X-RateLimit-Limit` within the allowance: the burst of the limiter's rule. @default 500 */
+  readonly allowanceLimit: number
+  /** `X-RateLimit-Remaining` within it: what the limiter admits in 1 s at least. @default 200 */
+  readonly allowanceRemaining: number
   /** Host of the OpenTelemetry collector (OTLP over gRPC); empty: no tracing. @default empty */
   readonly tracingHost: string
   /** Port of the collector. @default 4317 */
@@ -109,6 +117,10 @@ export const edgeDefaults: Omit<EdgeSettings, Required> = {
   createTotalPerSecond: 400,
   redirectBurst: 500,
   redirectPerSecond: 200,
+  allowanceBurst: 0,
+  allowancePerMinute: 12,
+  allowanceLimit: 500,
+  allowanceRemaining: 200,
   tracingHost: '',
   tracingPort: 4317,
   tracingSamplePercent: 1,
@@ -179,6 +191,10 @@ const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
   createTotalPerSecond: perClient,
   redirectBurst: perClient,
   redirectPerSecond: perClient,
+  allowanceBurst: integer(0, 1_000_000),
+  allowancePerMinute: perClient,
+  allowanceLimit: perClient,
+  allowanceRemaining: perClient,
   tracingHost: matching(/^[0-9A-Za-z:._-]{0,253}$/, 'a host, or empty'),
   tracingPort: port,
   tracingSamplePercent: {

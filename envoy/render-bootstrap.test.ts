@@ -57,6 +57,7 @@ describe('renderBootstrap()', () => {
     [{ createEndpoints: [] }, 'createEndpoints must be a list of 1 to 100 endpoints'],
     [{ limiterEndpoints: [{ host: 'a"', port: 1 }] }, 'limiterEndpoints must be a list'],
     [{ requestTimeout: '1m' }, 'requestTimeout must be seconds such as 10s or 0.5s: it is "1m"'],
+    [{ allowanceBurst: -1 }, 'allowanceBurst must be an integer from 0 to 1000000'],
     [{ trustedHops: 11 }, 'trustedHops must be an integer from 0 to 10'],
     [{ accessLogPath: 'log' }, 'accessLogPath must be an absolute path, or empty'],
     [{ certificatePath: '/a"' }, 'certificatePath must be an absolute path'],
@@ -96,6 +97,12 @@ test('docs/edge.md lists every setting with its default, and no other', () => {
 
 describe('envoy.yaml', () => {
   const text = renderBootstrap(given)
+
+  test('contains nothing of the allowance by default', () => {
+    const settings = /allowance|x-curtail-beyond|header_to_metadata|header_value_match/
+    expect(text).not.toMatch(settings)
+    expect(renderBootstrap({ ...given, allowanceBurst: 5 })).toMatch(settings)
+  })
 
   test('has the titles of the problems that the pods return', () => {
     const found = [...text.matchAll(/type: "https:\/\/cur\.tl\/problems\/(.*)"\n +title: (.*)\n/g)]

@@ -56,7 +56,7 @@ async function runCheck(
  * Component tests that mostly wait, or render charts: they run beside the others, which keeps both
  * cores busy.
  */
-const SECOND_GROUP = 'test/component/(chart|controller|processes)/'
+const SECOND_GROUP = 'test/component/(chart|controller|http|processes)/'
 const groups: readonly (readonly string[])[] = [
   ['--selectProjects', 'contract', 'component', '--testPathIgnorePatterns', SECOND_GROUP],
   ['--selectProjects', 'component', '--testPathPatterns', SECOND_GROUP],

@@ -66,6 +66,13 @@ const limiterAlerts: readonly Alert[] = [
     summary: 'The limiter rejected changed rate-limit rules: the previous rules stay active',
   },
   {
+    ...{ alert: 'CurtailLimiterWithoutRules', severity: 'critical', forSpan: '1m' },
+    expr:
+      `max by (pod) (${ours('limiterDomains')}) == 0 ` +
+      `and on (pod) ${ours('buildInfo', { role: 'ratelimit' })}`,
+    summary: '{{ $labels.pod }} has no rate-limit rules: it is not ready, or admits all requests',
+  },
+  {
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
     expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
     summary:
@@ -143,6 +150,13 @@ const processAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailControllerWithoutLeader', severity: 'warning', forSpan: '5m' },
     expr: `sum(max_over_time(${leading}[6h])) > 0 unless sum(${leading}) > 0`,
     summary: 'No controller replica is the leader: pools are not refilled',
+  },
+  {
+    ...{ alert: 'CurtailWatchFailing', severity: 'warning', forSpan: '5m' },
+    expr: `max by (resource) (${ours('failingCaches')}) > 0`,
+    summary:
+      'The controller cannot watch {{ $labels.resource }} (watches: {{ $value }}): ' +
+      'it does not apply their changes',
   },
   {
     ...{ alert: 'CurtailReconcileErrors', severity: 'warning', forSpan: '15m' },

@@ -4,6 +4,10 @@ import { type Board, chosen, line, quantile, rateBy, times } from './panel.ts'
 const { ours, edge } = chosen
 const BY_CLUSTER = '{{envoy_cluster_name}}'
 
+function rateOfRules(metric: 'ruleOverLimit' | 'ruleShadowMode'): string {
+  return `sum by (rule) (rate(${ours(metric)}[$__rate_interval]))`
+}
+
 /** The rate limiter. */
 export const limiter: Board = {
   name: 'limiter',
@@ -19,10 +23,21 @@ export const limiter: Board = {
           queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
         {
-          title: 'Exceeded limits',
-          description: 'Hits that exceed the limit, by rule.',
+          title: 'Denied by rule',
+          description: 'Hits that exceed the limit, without those of rules in shadow mode.',
           unit: 'ops',
-          queries: [rateBy(ours('ruleOverLimit'), ['rule'])],
+          queries: [
+            line(
+              `${rateOfRules('ruleOverLimit')} - ${rateOfRules('ruleShadowMode')} or vector(0)`,
+              '{{rule}}',
+            ),
+          ],
+        },
+        {
+          title: 'Would deny by rule',
+          description: 'Hits that rules in shadow mode (policies with mode: Audit) did not deny.',
+          unit: 'ops',
+          queries: [rateBy(ours('ruleShadowMode'), ['rule'])],
         },
         {
           title: 'Requested hits',
@@ -105,7 +120,32 @@ export const edgeBoard: Board = {
           title: 'Denied by local limits',
           description: 'The fallback limits apply while the limiter is unavailable.',
           unit: 'reqps',
-          queries: [rateBy(edge('localRateLimited'), ['envoy_local_http_ratelimit_prefix'])],
+          queries: [rateBy(edge('localDenied'), ['envoy_local_http_ratelimit_prefix'])],
+        },
+        {
+          title: 'Calls of the limiter for redirects',
+          description:
+            'Redirects within the allowance cause no call. Calls after a 404 response are not ' +
+            'included. Without a response of the limiter, the local limit applies.',
+          unit: 'reqps',
+          queries: [
+            {
+              ...rateBy(edge('localAdmitted', { envoy_local_http_ratelimit_prefix: 'allowance' })),
+              legend: 'within the allowance',
+            },
+            {
+              ...rateBy(edge('limiterOk', { envoy_cluster_name: 'redirect' })),
+              legend: 'admitted',
+            },
+            {
+              ...rateBy(edge('limiterOver', { envoy_cluster_name: 'redirect' })),
+              legend: 'denied',
+            },
+            {
+              ...rateBy(edge('limiterErrors', { envoy_cluster_name: 'redirect' })),
+              legend: 'no response',
+            },
+          ],
         },
       ],
     },

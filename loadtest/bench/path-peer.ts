@@ -24,8 +24,8 @@ descriptors:
 `
 const PORTS = 4
 const UPSTREAMS = 2
-/** The stack's own edge has a lower ordinal. */
-const EDGE_ORDINAL = 2
+/** The stack's own edges have lower ordinals. */
+const EDGE_ORDINAL = 9
 
 /** The ready peer. */
 export interface PathPeer {

@@ -1,10 +1,15 @@
 // The table of the whole path: the CPU time of each component per redirect, at each rate.
 import type { OfferedFigures } from './offered-load.ts'
+import type { LoadName } from './path-loads.ts'
 import { medianOf, type Report } from './report.ts'
+
+/** `bare`: without limits; `ours`: a call for every redirect; `peer`: the reference limiter. */
+export type ContenderName = 'bare' | 'ours' | 'allowance' | 'peer'
 
 /** The figures of one span of load on one contender. */
 export interface PathSpan {
-  readonly contender: 'ours' | 'peer'
+  readonly contender: ContenderName
+  readonly load: LoadName
   /** The number of most requested links that were written into the cache. */
   readonly cachedLinks: number
   readonly redirectsPerSecond: number
@@ -16,6 +21,8 @@ export interface PathSpan {
 }
 
 const GOAL = 0.9
+/** The same for the allowance, by load. */
+const GOALS_ALLOWANCE = { public: 0.6, nat: 0.9, zipf: 0.9 } as const
 const P99_GOAL_MS = 100
 /** The minimum share of redirects in the due requests at which a rate counts as carried. */
 const CARRIED_SHARE = 0.999
@@ -42,6 +49,7 @@ export function pathReportOf(given: {
     headings: [
       ...[
         'contender',
+        'load',
         'links in Redis',
         'offered/s',
         'creates/s',
@@ -60,8 +68,12 @@ export function pathReportOf(given: {
 }
 
 function keyOf(span: PathSpan): string {
-  const { cachedLinks, redirectsPerSecond, createsPerSecond, contender } = span
-  return [cachedLinks, redirectsPerSecond, createsPerSecond, contender].join(' ')
+  return `${placeOf(span)} ${span.contender}`
+}
+
+/** What spans of different contenders have in common if they are compared. */
+function placeOf({ load, cachedLinks, redirectsPerSecond, createsPerSecond }: PathSpan): string {
+  return [load, cachedLinks, redirectsPerSecond, createsPerSecond].join(' ')
 }
 
 function rowOf(group: readonly PathSpan[]): string[] {
@@ -75,6 +87,7 @@ function rowOf(group: readonly PathSpan[]): string[] {
   const hasCreates = first.creates !== undefined
   return [
     first.contender,
+    first.load,
     String(first.cachedLinks),
     String(first.redirectsPerSecond),
     String(first.createsPerSecond),
@@ -107,47 +120,80 @@ function sumUsOf(span: PathSpan): number {
   return us / responsesOf(span)
 }
 
+/** CPU time of Envoy per redirect, in µs. */
+function envoyUsOf(span: PathSpan): number {
+  return (span.cpuUs['envoy'] ?? 0) / responsesOf(span)
+}
+
 function ratiosOf(spans: readonly PathSpan[]): string[] {
-  const peers = spans.filter(({ contender }) => contender === 'peer')
-  if (peers.length === 0) return ['No peer: set REFERENCE_RATELIMIT to the reference limiter.']
-  return [...Map.groupBy(peers, keyOf).values()].map((group) => {
-    const { cachedLinks = 0, redirectsPerSecond = 0 } = group[0] ?? {}
-    const ours = spans.filter((span) => {
-      return (
-        span.contender === 'ours' &&
-        span.createsPerSecond === 0 &&
-        span.cachedLinks === cachedLinks &&
-        span.redirectsPerSecond === redirectsPerSecond
-      )
-    })
-    const ratios = group.map((peer, i) => {
-      const span = ours[i]
-      return span === undefined ? Number.NaN : sumUsOf(span) / sumUsOf(peer)
-    })
-    const ratio = medianOf(ratios)
-    const all = ratios.map((each) => each.toFixed(2)).join(' ')
-    return (
-      `At ${redirectsPerSecond}/s, ${cachedLinks} links in Redis, summed CPU per redirect, ` +
-      `ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
-      `goal at most ${GOAL}: ${ratio <= GOAL ? 'reached' : 'NOT reached'}`
-    )
+  const alone = spans.filter(({ createsPerSecond }) => createsPerSecond === 0)
+  const lines = [...Map.groupBy(alone, placeOf).values()].flatMap((group) => {
+    const of = (name: ContenderName) => group.filter(({ contender }) => contender === name)
+    const [bare, ours, allowance, peer] = [of('bare'), of('ours'), of('allowance'), of('peer')]
+    const [first] = group
+    if (first === undefined) return []
+    const { load, redirectsPerSecond, cachedLinks } = first
+    const at = `${load}, ${redirectsPerSecond}/s, ${cachedLinks} links in Redis: `
+    return [
+      ...ratioOf(`${at}a call for every redirect to the peer`, {
+        spans: ours,
+        to: peer,
+        goal: GOAL,
+      }),
+      ...ratioOf(`${at}the allowance to the peer`, {
+        spans: allowance,
+        to: peer,
+        goal: GOALS_ALLOWANCE[load],
+      }),
+      ...ratioOf(`${at}the allowance to a call`, { spans: allowance, to: ours, goal: 1 }),
+      ...addedBy(`${at}limiting adds to Envoy`, { bare, ours, allowance }),
+    ]
   })
+  const hasPeer = spans.some(({ contender }) => contender === 'peer')
+  return hasPeer ? lines : [...lines, 'No peer: set REFERENCE_RATELIMIT to the reference limiter.']
+}
+
+/** The ratio of the summed CPU time per redirect, turn by turn. */
+function ratioOf(
+  what: string,
+  given: { readonly spans: readonly PathSpan[]; readonly to: readonly PathSpan[]; goal: number },
+): string[] {
+  const { spans, to, goal } = given
+  if (spans.length === 0 || to.length === 0) return []
+  const ratios = spans.map((span, i) => sumUsOf(span) / sumUsOf(to[i] ?? span))
+  const ratio = medianOf(ratios)
+  const all = ratios.map((each) => each.toFixed(2)).join(' ')
+  const verdict = `goal at most ${goal}: ${ratio <= goal ? 'reached' : 'NOT reached'}`
+  return [`${what}, summed CPU per redirect: ${ratio.toFixed(2)} (${all}); ${verdict}`]
+}
+
+/** The CPU time that limiting adds in Envoy, as a share of a redirect without limits. */
+function addedBy(
+  what: string,
+  given: Readonly<Record<'bare' | 'ours' | 'allowance', readonly PathSpan[]>>,
+): string[] {
+  const { bare, ours, allowance } = given
+  if (bare.length === 0) return []
+  const share = (spans: readonly PathSpan[]) => {
+    const shares = spans.map((span, i) => envoyUsOf(span) / envoyUsOf(bare[i] ?? span) - 1)
+    return `${(100 * medianOf(shares)).toFixed(0)} %`
+  }
+  return [`${what}: ${share(ours)} with a call, ${share(allowance)} with the allowance`]
 }
 
 function carriedBy(groups: readonly (readonly PathSpan[])[]): string[] {
   const carried = groups.filter((group) =>
     group.every((span) => {
-      const isOurs = span.contender === 'ours' && span.createsPerSecond === 0
+      const isCompared = span.createsPerSecond === 0 && span.contender !== 'peer'
       const { statuses, due, p99Ms } = span.redirects
-      return isOurs && (statuses[302] ?? 0) >= CARRIED_SHARE * due && p99Ms < P99_GOAL_MS
+      return isCompared && (statuses[302] ?? 0) >= CARRIED_SHARE * due && p99Ms < P99_GOAL_MS
     }),
   )
   const spans = carried.flatMap((group) => group.slice(0, 1))
-  return [...Map.groupBy(spans, ({ cachedLinks }) => cachedLinks)].map(([cachedLinks, each]) => {
+  const nameOf = ({ contender, load, cachedLinks }: PathSpan) =>
+    `${contender}, ${load}, ${cachedLinks} links in Redis`
+  return [...Map.groupBy(spans, nameOf)].map(([name, each]) => {
     const rate = Math.max(...each.map(({ redirectsPerSecond }) => redirectsPerSecond))
-    return (
-      `Highest offered rate carried in every turn with p99 under ${P99_GOAL_MS} ms, ` +
-      `${cachedLinks} links in Redis: ${rate}/s`
-    )
+    return `${name}: highest rate carried in every turn with p99 under ${P99_GOAL_MS} ms: ${rate}/s`
   })
 }

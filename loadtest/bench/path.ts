@@ -1,25 +1,24 @@
-// The whole path of a redirect through Envoy at rising offered rates, for 10,000 clients and a
-// million links, with the shipped limits. If REFERENCE_RATELIMIT names the reference limiter, it is
-// compared in turns with the same Envoy, that limiter and bare node:http. Nothing is pinned: the
-// table shows each component's share of the machine. The cache has first a tenth of the links, then
-// all of them, as after days of traffic.
+// The whole path of a redirect through Envoy at rising offered rates, for several loads and a
+// million links, with the shipped limits, in turns with the allowance and without limits. If
+// REFERENCE_RATELIMIT names the reference limiter, also with it and bare node:http. The table shows
+// each component's share of the machine. The cache has first a tenth of the links, then all.
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
-import { createRandom } from '../../test/kit/random.ts'
+import type { Edge } from '../../test/stack/start-edge.ts'
+import { rulesOf } from '../../test/stack/stack-allowance.ts'
 import { startStack, type Stack } from '../../test/stack/start-stack.ts'
 import { fillCache, fillLinks, filledCode, readLinks } from './fill-links.ts'
 import { offerLoad } from './offered-load.ts'
+import { LINK_EXPONENT, type LoadName, type Requests, requestsOf } from './path-loads.ts'
 import { startPathPeer } from './path-peer.ts'
-import { pathReportOf, type PathSpan } from './path-report.ts'
+import { type ContenderName, pathReportOf, type PathSpan } from './path-report.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, type Report } from './report.ts'
 import { untilSettled } from './until-settled.ts'
-import { drawZipf } from './zipf.ts'
 
 const LINKS = 1_000_000
-/** With it, a tenth of the links gets nine tenths of the requests. */
-const ZIPF_EXPONENT = 1.08
-const CLIENTS = 10_000
 const RATES = [1000, 2000, 3000, 4000, 6000, 8000, 12_000] as const
+/** The rates of the loads other than `nat`. */
+const FEWER_RATES = [1000, 4000, 8000] as const
 const CREATE_RATES = [40, 400] as const
 /** The rates while the cache has every link. */
 const RATES_ALL_CACHED = [2000, 3000, 4000] as const
@@ -34,17 +33,17 @@ const CACHED_LINKS = LINKS / 10
 /** Enough for all links. */
 const CACHE_MEGABYTES = 512
 const CODES = 200_000
-const SEED = 12_000
 
 /** One of the compared services: its port and its processes by component. */
 interface Contender {
-  readonly name: 'ours' | 'peer'
+  readonly name: ContenderName
   readonly port: number
   readonly pids: Readonly<Record<string, readonly number[]>>
 }
 
 /** The load of one span. */
 interface Offer {
+  readonly load: LoadName
   readonly redirectsPerSecond: number
   readonly createsPerSecond: number
   readonly seconds: number
@@ -58,20 +57,28 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
   try {
     const conditions = conditionsOf()
     const { contenders, cachePort } = await startContenders(options, closing)
-    const requests = requestsOf()
+    const requests = {
+      public: requestsOf('public', LINKS),
+      nat: requestsOf('nat', LINKS),
+      zipf: requestsOf('zipf', LINKS),
+    }
     const shared = { contenders, requests, options }
     const spans = await measureInTurn({ ...shared, offers: offersOf(options.seconds) })
     await fillCache(cachePort, LINKS)
     options.log('the cache has every link')
-    const alone = { rates: RATES_ALL_CACHED, seconds: options.seconds, cachedLinks: LINKS }
+    const alone = {
+      load: 'nat',
+      rates: RATES_ALL_CACHED,
+      seconds: options.seconds,
+      cachedLinks: LINKS,
+    } as const
     spans.push(...(await measureInTurn({ ...shared, offers: offersAlone(alone) })))
     return pathReportOf({
       spans,
       conditions: {
         ...conditions,
         ...{ repetitions: options.repetitions, 'seconds each': options.seconds },
-        ...{ links: LINKS, clients: CLIENTS, connections: CONNECTIONS_MAX },
-        'Zipf exponent': ZIPF_EXPONENT,
+        ...{ links: LINKS, connections: CONNECTIONS_MAX, 'Zipf exponent': LINK_EXPONENT },
       },
     })
   } finally {
@@ -83,13 +90,14 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
 async function measureInTurn(given: {
   readonly contenders: readonly Contender[]
   readonly offers: readonly Offer[]
-  readonly requests: Requests
+  readonly requests: Readonly<Record<LoadName, Requests>>
   readonly options: BenchOptions
 }): Promise<PathSpan[]> {
   const { contenders, offers, requests, options } = given
   const cachedLinks = offers[0]?.cachedLinks ?? 0
   for (const contender of contenders) {
-    await measureSpan({ contender, offer: { ...WARM_UP, cachedLinks }, requests })
+    const offer = { ...WARM_UP, cachedLinks, load: 'nat' } as const
+    await measureSpan({ contender, offer, requests: requests.nat })
   }
   const spans: PathSpan[] = []
   for (let repetition = 0; repetition < options.repetitions; repetition++) {
@@ -97,7 +105,7 @@ async function measureInTurn(given: {
     for (const offer of offers) {
       for (const contender of order) {
         if (offer.createsPerSecond > 0 && contender.name !== 'ours') continue
-        const span = await measureSpan({ contender, offer, requests })
+        const span = await measureSpan({ contender, offer, requests: requests[offer.load] })
         spans.push(span)
         options.log(renderSpan(span))
       }
@@ -107,6 +115,7 @@ async function measureInTurn(given: {
 }
 
 function offersAlone(given: {
+  readonly load: LoadName
   readonly rates: readonly number[]
   readonly seconds: number
   readonly cachedLinks: number
@@ -118,9 +127,15 @@ function offersAlone(given: {
 function offersOf(seconds: number): Offer[] {
   const shared = { seconds, cachedLinks: CACHED_LINKS }
   const withCreates = CREATE_RATES.map((createsPerSecond) => {
-    return { redirectsPerSecond: REDIRECTS_WITH_CREATES, createsPerSecond, ...shared }
+    const load = 'nat' as const
+    return { load, redirectsPerSecond: REDIRECTS_WITH_CREATES, createsPerSecond, ...shared }
   })
-  return [...offersAlone({ rates: RATES, ...shared }), ...withCreates]
+  return [
+    ...offersAlone({ load: 'nat', rates: RATES, ...shared }),
+    ...offersAlone({ load: 'public', rates: FEWER_RATES, ...shared }),
+    ...offersAlone({ load: 'zipf', rates: FEWER_RATES, ...shared }),
+    ...withCreates,
+  ]
 }
 
 async function startContenders(
@@ -143,9 +158,16 @@ async function startContenders(
   await readLinks({ contactPoints, port, localDc, from, to: LINKS, reads: WARM_UP_READS })
   await untilSettled(stack.cassandraNodes, options.log)
   const cachePort = stack.cache.port
-  const ours: Contender = { name: 'ours', port: stack.port, pids: pidsOf(stack) }
+  await stack.writeRules(await rulesOf({ hasAllowance: true }))
+  const allowed = await stack.startEdge({ hasAllowance: true })
+  const bare = await stack.startEdge({ isUnlimited: true })
+  const contenders: Contender[] = [
+    { name: 'bare', port: bare.port, pids: pidsOf(stack, bare) },
+    { name: 'ours', port: stack.port, pids: pidsOf(stack, stack.edge) },
+    { name: 'allowance', port: allowed.port, pids: pidsOf(stack, allowed) },
+  ]
   const reference = process.env['REFERENCE_RATELIMIT'] ?? ''
-  if (reference === '') return { contenders: [ours], cachePort }
+  if (reference === '') return { contenders, cachePort }
   const sampleUrl = `http://127.0.0.1:${stack.redirects[0]?.port ?? 0}/${filledCode(0)}`
   const peer = await startPathPeer({ reference, stack, sampleUrl, closing })
   const pids = {
@@ -154,44 +176,20 @@ async function startContenders(
     counters: [peer.limiter.redisPid],
     redirect: peer.upstreamPids,
   }
-  return { contenders: [{ name: 'peer', port: peer.edge.port, pids }, ours], cachePort }
+  contenders.push({ name: 'peer', port: peer.edge.port, pids })
+  return { contenders, cachePort }
 }
 
-function pidsOf(stack: Stack): Contender['pids'] {
+function pidsOf(stack: Stack, edge: Edge): Contender['pids'] {
   const of = (processes: readonly { pid: () => number }[]) => processes.map((each) => each.pid())
   return {
-    envoy: of([stack.edge.envoy]),
+    envoy: of([edge.envoy]),
     limiter: of(stack.limiters),
     counters: of([stack.counters]),
     redirect: of(stack.redirects),
     cache: of([stack.cache]),
     create: of(stack.creates),
     cassandra: of(stack.cassandraNodes),
-  }
-}
-
-/** Generators of serialised requests. */
-interface Requests {
-  readonly redirect: () => Buffer
-  readonly create: () => Buffer
-}
-
-function requestsOf(): Requests {
-  const { int } = createRandom(SEED)
-  const fraction = 2 ** 31
-  const random = () => int(fraction) / fraction
-  const draw = drawZipf({ count: LINKS, exponent: ZIPF_EXPONENT, random })
-  const headers = () => {
-    const client = int(CLIENTS)
-    const address = `10.${client >> 12}.${(client >> 6) & 63}.${client & 63}`
-    return `Host: 127.0.0.1\r\nX-Forwarded-For: ${address}\r\n`
-  }
-  const body = JSON.stringify({ long_url: 'https://example.com/a/path/of/usual/length?id=new' })
-  const rest = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  return {
-    redirect: () =>
-      Buffer.from(`GET /${filledCode(draw())} HTTP/1.1\r\n${headers()}\r\n`, 'latin1'),
-    create: () => Buffer.from(`POST /v1/urls HTTP/1.1\r\n${headers()}${rest}`, 'latin1'),
   }
 }
 
@@ -237,10 +235,10 @@ async function measureSpan(given: {
   }
 }
 
-function renderSpan({ contender, redirectsPerSecond, redirects }: PathSpan): string {
+function renderSpan({ contender, load, redirectsPerSecond, redirects }: PathSpan): string {
   const { statuses, notSent, p99Ms } = redirects
   const counts = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
   const dropped = notSent === 0 ? '' : `, ${notSent} not sent`
   const p99 = `p99 ${p99Ms.toFixed(1)} ms`
-  return `${contender} at ${redirectsPerSecond}/s: ${counts.join(', ')}${dropped}, ${p99}`
+  return `${contender}, ${load}, at ${redirectsPerSecond}/s: ${counts.join(', ')}${dropped}, ${p99}`
 }

@@ -16,6 +16,8 @@ interface KubeCall {
   readonly contentType?: string
   /** Deadline of the call in milliseconds. @default 10_000 */
   readonly msMax?: number
+  /** A list that fills a cache. @default false */
+  readonly isForCache?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
@@ -72,12 +74,14 @@ export function createKubeApi(deps: {
     }
   }
   return {
-    async call({ method, path, query = {}, body, contentType, msMax = CALL_MS_MAX, signal }) {
+    async call({ method, path, query = {}, body, contentType, msMax = CALL_MS_MAX, ...given }) {
+      const { signal, isForCache = false } = given
       const deadline = createDeadline(scheduler, msMax, signal)
       try {
         const response = await send({
           method,
           path: path + queryOf(query),
+          isForCache,
           signal: deadline.signal,
           ...(body !== undefined && {
             body: JSON.stringify(body),
@@ -119,7 +123,7 @@ async function* readLines(input: {
   call.signal.addEventListener('abort', onAbort)
   if (call.signal.aborted) closing.abort()
   try {
-    const response = await send({ method: 'GET', path, signal: closing.signal })
+    const response = await send({ method: 'GET', path, isForCache: true, signal: closing.signal })
     if (response.status >= 300) throw errorOfResponse(response, await readBody(response))
     call.onOpen?.()
     /** The incomplete last line. */

@@ -39,6 +39,7 @@ export function formatMicroTime(ms: number): string {
 }
 
 function truncate(message: string): string {
-  if (message.length <= MESSAGE_CHARACTERS_MAX) return message
-  return `${message.slice(0, MESSAGE_CHARACTERS_MAX - 1)}…`
+  if (message.length <= MESSAGE_CHARACTERS_MAX) return message.toWellFormed()
+  // Half of a surrogate pair would be stored as another character, and then written forever.
+  return `${message.slice(0, MESSAGE_CHARACTERS_MAX - 1)}…`.toWellFormed()
 }

@@ -182,6 +182,21 @@ test('failures are reported, and the recovery once a watch is open', async () =>
   expect(values).toMatchObject([{ value: 1, labels: { resource: 'things', reason: '500' } }])
 })
 
+test('gauges count the objects of all caches of a resource, and those that fail', async () => {
+  watch = yielding([], fault())
+  for (let nth = 0; nth < 2; nth++) {
+    cache = createObjectCache({ onChange: () => undefined })
+    await run(0)
+  }
+  const valueOf = async (gauge: Metrics['failingCaches']) => (await gauge.get()).values[0]?.value
+  expect([await valueOf(metrics.watchedObjects), await valueOf(metrics.failingCaches)]).toEqual([
+    2, 2,
+  ])
+  watch = silent
+  await scheduler.advance(1000)
+  expect(await valueOf(metrics.failingCaches)).toBe(0)
+})
+
 test('all pages are read; 410 between two pages leads to one list without a limit', async () => {
   list = ({ query }) => {
     if (query?.['continue'] !== undefined) return Promise.reject(fault({ status: 410 }))

@@ -10,19 +10,26 @@ import { type KubeObject, pathOf, type Resource } from './objects.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { pauseFor, type Scheduler } from './scheduler.ts'
 
+type CacheMetrics = Pick<
+  Metrics,
+  'watchFailures' | 'watchLists' | 'watchedObjects' | 'failingCaches'
+>
+
 /** The resource to reflect, and the cache to fill. */
 export interface ReflectorOptions<T extends KubeObject> {
   readonly api: KubeApi
   readonly resource: Resource
   readonly namespace: string
   readonly labelSelector?: string
+  /** Objects of one page of a list. @default 500 */
+  readonly pageObjects?: number
   readonly cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove' | 'size'>
   /** Selects the fields to cache; `managedFields` has already been removed. */
   readonly trim: (object: KubeObject) => T
   readonly scheduler: Scheduler
   /** From 0 to 1. */
   readonly random: () => number
-  readonly metrics: Pick<Metrics, 'watchFailures' | 'watchLists' | 'watchedObjects'>
+  readonly metrics: CacheMetrics
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
   /** Called with each failure, and with `undefined` after each list and each opened watch. */
   readonly onState?: (failure: KubeError | undefined) => void
@@ -60,8 +67,14 @@ interface ResumePoint {
 
 /** Creates a reflector. */
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector {
-  const { scheduler, random, metrics, log, onState } = options
+  const { scheduler, random, metrics, log } = options
   const { plural: resource } = options.resource
+  const record = createRecord(metrics, resource)
+  const onState: typeof options.onState = (failure) => {
+    record.failing(failure === undefined ? 0 : 1)
+    record.objects(options.cache.size())
+    options.onState?.(failure)
+  }
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
   const resume: ResumePoint = { version: undefined }
   const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
@@ -73,14 +86,17 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       hasSynced = true
       brokenWatches = 0
       metrics.watchLists.inc({ resource })
-      onState?.(undefined)
+      onState(undefined)
     }
     if (signal.aborted) return
     await watchFrom(options, resume, {
       signal,
-      onOpen: () => onState?.(undefined),
+      onOpen: () => {
+        onState(undefined)
+      },
       onEvent: () => {
         brokenWatches = 0
+        record.objects(options.cache.size())
         heartbeat.update()
       },
     })
@@ -91,7 +107,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     if (mustRelist(error) || brokenWatches > BROKEN_WATCHES_MAX) resume.version = undefined
     metrics.watchFailures.inc({ resource, reason: reasonLabelOf(error) })
     log.debug({ err: error, resource, namespace: options.namespace }, 'list or watch failed')
-    onState?.(error)
+    onState(error)
     return Math.max(backOff.nextMs(), error.retryAfterMs ?? 0)
   }
   return {
@@ -105,13 +121,25 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
           await listAndWatch(signal)
         } catch (error) {
           if (!isStopping()) await pauseFor(scheduler, recordFailure(error), signal)
-        } finally {
-          metrics.watchedObjects.set({ resource }, options.cache.size())
         }
       }
       heartbeat.stop()
     },
   }
+}
+
+/** Adds the values of one cache to gauges that several caches of a resource share. */
+function createRecord(metrics: CacheMetrics, resource: string) {
+  const share = (gauge: CacheMetrics['watchedObjects']) => {
+    let before = 0
+    return (value: number) => {
+      gauge.inc({ resource }, value - before)
+      before = value
+    }
+  }
+  const record = { failing: share(metrics.failingCaches), objects: share(metrics.watchedObjects) }
+  record.failing(0)
+  return record
 }
 
 /** Whether the server rejects the version or no longer has it, so that a list is required. */
@@ -135,7 +163,7 @@ async function listAll<T extends KubeObject>(
   signal: AbortSignal,
 ): Promise<string> {
   try {
-    return await listPages(options, { signal, limit: PAGE_OBJECTS })
+    return await listPages(options, { signal, limit: options.pageObjects ?? PAGE_OBJECTS })
   } catch (error) {
     // The continue token expired: read all objects in one response.
     if (!(error instanceof KubeError) || error.status !== 410) throw error
@@ -157,7 +185,8 @@ async function listPages<T extends KubeObject>(
       ...(continueToken !== '' && { continue: continueToken }),
     }
     const path = pathOf(resource, { namespace })
-    const page = await api.call({ method: 'GET', path, query, msMax: LIST_MS_MAX, signal })
+    const bounds = { msMax: LIST_MS_MAX, signal }
+    const page = await api.call({ method: 'GET', path, query, isForCache: true, ...bounds })
     options.onPage()
     const { items, metadata } = page as {
       items?: readonly KubeObject[] | null
@@ -233,8 +262,9 @@ function parseEvent(line: string): WatchEvent {
     const isEvent = typeof event.type === 'string' && typeof event.object === 'object'
     if (isEvent && (event.type === 'ERROR' || event.object.metadata.resourceVersion !== ''))
       return event
-  } catch (cause) {
-    throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'Truncated', cause })
+  } catch {
+    // Without the cause, whose message contains a piece of the line, which may be a Secret.
+    throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'Truncated' })
   }
   throw new KubeError('a line of a watch is not an event', { status: 0, reason: 'Truncated' })
 }

@@ -1,5 +1,5 @@
-// HTTP/1.1 transport to the API server over a small pool of keep-alive connections. Callers set the
-// deadlines.
+// HTTP/1.1 transport to the API server over keep-alive connections. Lists and watches for caches
+// have connections of their own, so that they never delay other calls. Callers set the deadlines.
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './access.ts'
@@ -12,6 +12,8 @@ export interface KubeRequest {
   readonly path: string
   readonly contentType?: string
   readonly body?: string
+  /** A list or a watch that fills a cache. @default false */
+  readonly isForCache?: boolean
   readonly signal: AbortSignal
 }
 
@@ -33,6 +35,11 @@ export interface Transport {
 }
 
 const SOCKETS_MAX = 64
+/**
+ * Each cache uses one connection. The settings allow caches of CodePools and Jobs in 32 namespaces,
+ * and of two resources in the 100 namespaces with RateLimitPolicies: 264.
+ */
+const CACHE_SOCKETS_MAX = 300
 const FREE_SOCKETS_MAX = 8
 /** TCP keepalive detects a peer that disappeared without closing the connection. */
 const TCP_KEEPALIVE_MS = 30_000
@@ -40,32 +47,15 @@ const FREE_SOCKET_MS_MAX = 50_000
 
 /** Creates an HTTP/1.1 transport with keep-alive connections. */
 export function createTransport(access: ClusterAccess): Transport {
-  let agent: HttpAgent | undefined
-  /** Address and TLS options of `agent`. */
-  let agentKey = ''
+  const agents = [createAgentSource(SOCKETS_MAX), createAgentSource(CACHE_SOCKETS_MAX)] as const
   let host = 'unknown'
-  const agentFor = ({ server, tls }: Credentials): HttpAgent => {
-    const key = JSON.stringify([server, tls])
-    if (agent !== undefined && key === agentKey) return agent
-    agent?.destroy() // aborts its requests: retries use the current certificates
-    const options = {
-      keepAlive: true,
-      keepAliveMsecs: TCP_KEEPALIVE_MS,
-      maxSockets: SOCKETS_MAX,
-      maxFreeSockets: FREE_SOCKETS_MAX,
-      timeout: FREE_SOCKET_MS_MAX,
-      scheduling: 'lifo' as const,
-    }
-    agent = isPlaintext(server) ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls })
-    agentKey = key
-    return agent
-  }
   const sendOnce = async (request: KubeRequest) => {
     const credentials = await access.read().catch((cause: unknown) => {
       throw unreachable('the credentials cannot be read', cause)
     })
     host = new URL(credentials.server).host
-    return exchange({ request, credentials, agent: agentFor(credentials) })
+    const agent = agents[request.isForCache === true ? 1 : 0].agentFor(credentials)
+    return exchange({ request, credentials, agent })
   }
   return {
     async send(request) {
@@ -81,8 +71,34 @@ export function createTransport(access: ClusterAccess): Transport {
     },
     host: () => host,
     close() {
-      agent?.destroy()
+      for (const { destroy } of agents) destroy()
     },
+  }
+}
+
+/** Connections with the current credentials. */
+function createAgentSource(maxSockets: number) {
+  let agent: HttpAgent | undefined
+  /** Address and TLS options of `agent`. */
+  let agentKey = ''
+  return {
+    agentFor: ({ server, tls }: Credentials): HttpAgent => {
+      const key = JSON.stringify([server, tls])
+      if (agent !== undefined && key === agentKey) return agent
+      agent?.destroy() // aborts its requests: retries use the current certificates
+      const options = {
+        keepAlive: true,
+        keepAliveMsecs: TCP_KEEPALIVE_MS,
+        maxSockets,
+        maxFreeSockets: FREE_SOCKETS_MAX,
+        timeout: FREE_SOCKET_MS_MAX,
+        scheduling: 'lifo' as const,
+      }
+      agent = isPlaintext(server) ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls })
+      agentKey = key
+      return agent
+    },
+    destroy: () => agent?.destroy(),
   }
 }
 

@@ -3,6 +3,8 @@
 import type { RuleFault } from '../limits/rule.ts'
 import { DEPTH_MAX, parseRules } from '../limits/rules.ts'
 import type { DomainGrant, Policy, PolicyOutcome } from './policy.ts'
+import { hasSecrets } from './api-keys.ts'
+import { sharesOf } from './shares.ts'
 import { type DescriptorLimits, writeConfig } from './write-config.ts'
 
 /** A valid policy. */
@@ -12,9 +14,12 @@ export interface CheckedPolicy {
   readonly limits: DescriptorLimits
   /** Maximum bytes that it adds to the rules of its domain. */
   readonly bytes: number
+  /** Those of them that each API key adds. */
+  readonly bytesOfKey: number
 }
 
-type Rejection = Extract<PolicyOutcome, { readonly accepted: false }>
+/** Why a policy is not accepted. */
+export type Rejection = Extract<PolicyOutcome, { readonly accepted: false }>
 
 const QUOTED_LENGTH_MAX = 100
 const NAMES_LISTED_MAX = 5
@@ -24,8 +29,9 @@ const LENGTH_BYTES = 4
 
 /** The grants by namespace. */
 export interface GrantIndex {
-  readonly namespaces: number
   of(namespace: string): readonly DomainGrant[]
+  /** How many bytes of rules the policies of a namespace may have. */
+  shareOf(namespace: string): number
   /** Whether several namespaces may write to a domain. */
   isShared(domain: string): boolean
 }
@@ -34,6 +40,7 @@ export interface GrantIndex {
 export function indexGrants(grants: readonly DomainGrant[]): GrantIndex {
   const byNamespace = new Map<string, DomainGrant[]>()
   const writers = new Map<string, Set<string>>()
+  const shares = sharesOf(grants)
   for (const grant of grants) {
     const namespaces = writers.get(grant.domain) ?? new Set()
     writers.set(grant.domain, namespaces)
@@ -43,14 +50,17 @@ export function indexGrants(grants: readonly DomainGrant[]): GrantIndex {
     }
   }
   return {
-    namespaces: byNamespace.size,
     of: (namespace) => byNamespace.get(namespace) ?? [],
+    shareOf: (namespace) => shares.get(namespace) ?? 0,
     isShared: (domain) => (writers.get(domain)?.size ?? 0) > 1,
   }
 }
 
+/** The fields of a policy that decide the result. */
+type CheckInput = Pick<Policy, 'namespace' | 'spec' | 'apiKeys'>
+
 /** Checks a policy. */
-export function checkPolicy(policy: Policy, grants: GrantIndex): CheckedPolicy | Rejection {
+export function checkPolicy(policy: CheckInput, grants: GrantIndex): CheckedPolicy | Rejection {
   const { length } = policy.spec.match
   if (length === 0 || length > DEPTH_MAX) {
     const message = `spec.match must have 1 to ${DEPTH_MAX} entries: it has ${length}`
@@ -62,10 +72,45 @@ export function checkPolicy(policy: Policy, grants: GrantIndex): CheckedPolicy |
   const limits = limitsOf(policy, grants.isShared(domain))
   const rejection = checkGrants(policy.namespace, { domain, limits, granted })
   if (rejection !== undefined) return rejection
-  const bytes = writeConfig(domain, [limits])
+  const unlisted = checkSecrets(policy, granted, domain)
+  if (unlisted !== undefined) return unlisted
+  const bytes = writeConfig(domain, [withKeys(limits, 1)])
   const parsed = parseRules([{ index: 0, bytes }], { mergeDomains: false })
   if ('faults' in parsed) return { accepted: false, reason: 'Invalid', ...faultsOf(parsed.faults) }
-  return { domain, limits, bytes: bytes.length + LENGTH_BYTES * length }
+  const size = bytes.length + LENGTH_BYTES * length
+  if (limits.hashes === undefined) return { domain, limits, bytes: size, bytesOfKey: 0 }
+  const bytesOfKey = writeConfig(domain, [withKeys(limits, 2)]).length - bytes.length + LENGTH_BYTES
+  return { domain, limits, bytes: size + limits.hashes.length * bytesOfKey, bytesOfKey }
+}
+
+/** The limits with `count` other API keys instead of their own, if they have any. */
+function withKeys(limits: DescriptorLimits, count: number): DescriptorLimits {
+  if (limits.hashes === undefined) return limits
+  const hashOf = (_: unknown, at: number) => `sha256:${String(at).padStart(64, '0')}`
+  return { ...limits, hashes: Array.from({ length: count }, hashOf) }
+}
+
+/** Checks that only the last entry names Secrets, and that the namespace may name them. */
+function checkSecrets(
+  { namespace, spec: { match } }: CheckInput,
+  granted: readonly DomainGrant[],
+  domain: string,
+): Rejection | undefined {
+  const at = match.findIndex(hasSecrets)
+  if (at === -1) return undefined
+  const entry = `spec.match[${at}]`
+  if (at < match.length - 1) {
+    const message = `${entry} must not name Secrets: only the last entry may`
+    return { accepted: false, reason: 'Invalid', message }
+  }
+  if ((match[at]?.value ?? '') !== '') {
+    const message = `${entry} must not have a value and name Secrets: remove one`
+    return { accepted: false, reason: 'Invalid', message }
+  }
+  if (granted.some((grant) => grant.domain === domain && grant.apiKeys === true)) return undefined
+  const message = `${entry} must not name Secrets: namespace ${namespace} may not take API keys`
+  const cause = `ratelimit.domains does not allow it in domain ${quote(domain)}`
+  return { accepted: false, reason: 'NotAllowed', message: `${message}: ${cause}` }
 }
 
 /** A string of a user in a message. */
@@ -83,7 +128,7 @@ function listed(domains: readonly string[]): string {
 }
 
 function domainOf(
-  { namespace, spec }: Policy,
+  { namespace, spec }: CheckInput,
   granted: readonly DomainGrant[],
 ): string | Rejection {
   const domains = [...new Set(granted.map(({ domain }) => domain))].sort()
@@ -105,12 +150,13 @@ function domainOf(
   return { accepted: false, reason: 'NotAllowed', message: `${message}: ${allowed}` }
 }
 
-function limitsOf({ namespace, spec }: Policy, isShared: boolean): DescriptorLimits {
+function limitsOf({ namespace, spec, apiKeys }: CheckInput, isShared: boolean): DescriptorLimits {
   return {
     match: spec.match.map(({ key, value = '' }) => ({
       key: key.toWellFormed(),
       value: value.toWellFormed(),
     })),
+    ...(spec.match.some(hasSecrets) && { hashes: apiKeys?.hashes ?? [] }),
     limits: spec.limits,
     mode: spec.mode,
     replaces: spec.replaces ?? [],

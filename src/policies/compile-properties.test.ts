@@ -10,26 +10,24 @@ import type { Policy } from './policy.ts'
 test('the limiter accepts all resources; order and rejected policies have no effect', () => {
   let rejected = 0
   let accepted = 0
+  let kept = 0
   fc.assert(
     fc.property(
       worlds.chain((all) => fc.tuple(fc.constant(all), shuffled(all))),
       ([all, other]) => {
         const compiled = compile(all, GRANTS)
-        const limitsOf = (id: string) => all.find(({ uid }) => uid === id)?.spec.limits ?? []
-        const isAccepted = (id: string) => compiled.outcomes.get(id)?.accepted === true
-        const ids = all.map(({ uid }) => uid)
+        const isActive = ({ uid }: Policy) => compiled.active.has(uid)
+        const specs = [...compiled.active.values()].map(({ spec }) => spec)
         expect(listRules(rulesOf(compiled))).toHaveLength(
-          ids.filter(isAccepted).flatMap(limitsOf).length,
+          specs.flatMap(({ limits }) => limits).length,
         )
         expect(compile(other, GRANTS)).toEqual(compiled)
-        const others = compile(
-          all.filter(({ uid }) => isAccepted(uid)),
-          GRANTS,
-        )
+        const others = compile(all.filter(isActive), GRANTS)
         expect(others.resources).toEqual(compiled.resources)
         expect(others.version).toBe(compiled.version)
         accepted += others.outcomes.size
         rejected += all.length - others.outcomes.size
+        kept += all.filter(isActive).filter(isRejectedBy(compiled)).length
         for (const [id, outcome] of others.outcomes) {
           expect(compiled.outcomes.get(id)).toEqual(outcome)
         }
@@ -37,7 +35,7 @@ test('the limiter accepts all resources; order and rejected policies have no eff
     ),
     { numRuns: 300 },
   )
-  expect(Math.min(accepted, rejected)).toBeGreaterThan(300) // both are tried
+  expect(Math.min(accepted, rejected, 4 * kept)).toBeGreaterThan(300) // all are tried
 })
 
 test('the policies of one tenant have no effect on the rules of another', () => {
@@ -63,4 +61,8 @@ test('the policies of one tenant have no effect on the rules of another', () => 
 
 function shuffled(all: readonly Policy[]): fc.Arbitrary<Policy[]> {
   return fc.shuffledSubarray([...all], { minLength: all.length })
+}
+
+function isRejectedBy({ outcomes }: Compilation) {
+  return ({ uid }: Policy) => outcomes.get(uid)?.accepted === false
 }

@@ -1,14 +1,10 @@
 // Compiles RateLimitPolicies into the rules that the limiters receive by xDS. Pure: the same
 // policies and grants, in any order, result in the same bytes.
 import { createHash } from 'node:crypto'
-import {
-  checkPolicy,
-  type CheckedPolicy,
-  type GrantIndex,
-  indexGrants,
-  quote,
-} from './check-policy.ts'
-import type { DomainGrant, Policy, PolicyOutcome } from './policy.ts'
+import { type Acceptance, createAcceptance, nameOf, sizeWithoutKeys } from './acceptance.ts'
+import { type Candidate, type Candidates, createCandidates } from './candidates.ts'
+import { type GrantIndex, indexGrants } from './check-policy.ts'
+import type { AcceptedSpec, DomainGrant, Policy, PolicyOutcome } from './policy.ts'
 import { compareStrings, writeConfig } from './write-config.ts'
 
 /** The rules of all accepted policies. */
@@ -19,35 +15,65 @@ export interface Compilation {
   readonly resources: readonly Uint8Array[]
   /** By `namespace/name`. */
   readonly outcomes: ReadonlyMap<string, PolicyOutcome>
+  /**
+   * The specs that the rules contain, by `namespace/name`: of a policy that is not accepted, the
+   * last accepted spec, if it can still be accepted.
+   */
+  readonly active: ReadonlyMap<string, AcceptedSpec>
+}
+
+/** A namespace's younger policies are rejected without a check. */
+export const POLICIES_MAX = 1000
+const VERSION_LENGTH = 32
+
+/** Compiles the policies, as `createCompiler` describes. */
+export function compile(policies: readonly Policy[], grants: readonly DomainGrant[]): Compilation {
+  return createCompiler(grants)(policies)
 }
 
 /**
- * Maximum size of all policies, in bytes: a response, with the names of its types, stays below the
- * 4 MiB that limiters accept by default. At SIZE_OF_ENTRY it allows fewer than 100,000 descriptors,
- * and with at least 8 bytes for each value fewer than 500,000 values: the bounds of the limiter.
+ * Creates a compiler, which checks only policies that differ from those of its previous call. Of
+ * two policies with the same domain and match, the older is accepted. The rules contain the spec of
+ * a policy, or else its last accepted spec.
  */
-export const POLICIES_BYTES_MAX = 3.5 * 1024 * 1024
-/** Size of an entry in addition to its bytes. */
-const SIZE_OF_ENTRY = 37
-const VERSION_LENGTH = 32
-
-/**
- * Compiles the policies. Of two policies with the same domain and match, the older is accepted. A
- * policy that is not accepted has no effect on the others.
- */
-export function compile(policies: readonly Policy[], grants: readonly DomainGrant[]): Compilation {
-  const outcomes = new Map<string, PolicyOutcome>()
+export function createCompiler(
+  grants: readonly DomainGrant[],
+): (policies: readonly Policy[]) => Compilation {
   const index = indexGrants(grants)
-  const accepted = createAcceptance(index)
-  for (const policy of policies.toSorted(compareAge)) {
-    const checked = checkPolicy(policy, index)
-    outcomes.set(nameOf(policy), 'reason' in checked ? checked : accepted.add(policy, checked))
+  const candidates = createCandidates(index)
+  return (policies) => {
+    const { considered, surplus } = oldestOf(policies)
+    const { rules, results } = addAll(index, candidates(considered))
+    const outcomes = new Map<string, PolicyOutcome>()
+    const active = new Map<string, AcceptedSpec>()
+    for (const { policy, outcome, added } of results) {
+      outcomes.set(nameOf(policy), outcome)
+      if (added !== undefined) active.set(nameOf(policy), added.accepted)
+    }
+    for (const { policy, message } of rules.warnings()) {
+      const outcome = outcomes.get(nameOf(policy))
+      if (outcome?.accepted !== true) continue
+      const all = outcome.message === undefined ? message : `${outcome.message}; ${message}`
+      outcomes.set(nameOf(policy), { ...outcome, message: all })
+    }
+    for (const policy of surplus) outcomes.set(nameOf(policy), tooMany)
+    const resources = rules.domains().map(([domain, all]) => writeConfig(domain, all))
+    return { version: versionOf(resources), resources, outcomes, active }
   }
-  for (const { policy, message } of accepted.warnings()) {
-    outcomes.set(nameOf(policy), { accepted: true, message })
-  }
-  const resources = accepted.domains().map(([domain, all]) => writeConfig(domain, all))
-  return { version: versionOf(resources), resources, outcomes }
+}
+
+/** The oldest POLICIES_MAX policies of each namespace, by age, and the others. */
+function oldestOf(policies: readonly Policy[]) {
+  const counts = new Map<string, number>()
+  const { considered = [], surplus = [] } = Object.groupBy(
+    policies.toSorted(compareAge),
+    ({ namespace }) => {
+      const count = (counts.get(namespace) ?? 0) + 1
+      counts.set(namespace, count)
+      return count > POLICIES_MAX ? 'surplus' : 'considered'
+    },
+  )
+  return { considered, surplus }
 }
 
 function compareAge(a: Policy, b: Policy): number {
@@ -58,76 +84,76 @@ function compareAge(a: Policy, b: Policy): number {
   )
 }
 
-function nameOf({ namespace, name }: Pick<Policy, 'namespace' | 'name'>): string {
-  return `${namespace}/${name}`
+interface Pass {
+  readonly rules: Acceptance
+  readonly results: readonly Result[]
+}
+
+interface Result {
+  readonly policy: Policy
+  readonly outcome: PolicyOutcome
+  /** What the rules contain of the policy. */
+  readonly added: Candidate | undefined
+}
+
+/** So often a change can release bytes that another change of the same namespace waits for. */
+const PASSES_MAX = 5
+
+/** Adds the policies; compiling them with the result as their last specs has the same result. */
+function addAll(grants: GrantIndex, all: readonly Candidates[]): Pass {
+  let given = all
+  let latest = addOnce(grants, given)
+  for (let passes = 1; passes < PASSES_MAX; passes++) {
+    if (!latest.results.some(({ outcome }) => isLimited(outcome))) break
+    const next = given.map((each, at) => {
+      const { added = each.last } = latest.results[at] ?? {}
+      return added === each.last ? each : { ...each, last: added }
+    })
+    if (next.every((each, at) => each === given[at])) break
+    given = next
+    latest = addOnce(grants, given)
+  }
+  return latest
+}
+
+/** Whether more of the share would change the outcome. */
+function isLimited({ reason }: PolicyOutcome): boolean {
+  return reason === 'TooMany' || reason === 'KeysIgnored'
+}
+
+/** Adds the wanted spec of each policy, or else its last one. */
+function addOnce(grants: GrantIndex, all: readonly Candidates[]): Pass {
+  const rules = createAcceptance(grants)
+  const reserved = new Map<string, number>()
+  const reserve = ({ policy: { namespace }, last }: Candidates, factor: 1 | -1) => {
+    if (last === undefined) return
+    reserved.set(namespace, (reserved.get(namespace) ?? 0) + factor * sizeWithoutKeys(last.checked))
+  }
+  for (const each of all) reserve(each, 1)
+  const results = all.map((each): Result => {
+    const { policy, wanted, last } = each
+    reserve(each, -1)
+    const reservedBytes = reserved.get(policy.namespace) ?? 0
+    const addLast = () => {
+      const isAdded = last && rules.add(policy, last, { reservedBytes, isKept: true }).accepted
+      return isAdded === true ? last : undefined
+    }
+    if ('reason' in wanted) return { policy, outcome: wanted, added: addLast() }
+    const isKept = wanted === last
+    const outcome = rules.add(policy, wanted, { reservedBytes, isKept })
+    if (outcome.accepted) return { policy, outcome, added: wanted }
+    return { policy, outcome, added: isKept ? undefined : addLast() }
+  })
+  return { rules, results }
+}
+
+const tooMany: PolicyOutcome = {
+  ...{ accepted: false, reason: 'TooMany' },
+  message: `the namespace has ${POLICIES_MAX} older policies: delete those that are not needed`,
 }
 
 function versionOf(resources: readonly Uint8Array[]): string {
   const hash = createHash('sha256')
   for (const bytes of resources) hash.update(`${bytes.length}:`).update(bytes)
   return hash.digest('hex').slice(0, VERSION_LENGTH)
-}
-
-interface Accepted {
-  readonly policy: Policy
-  readonly checked: CheckedPolicy
-}
-
-/** The policies that are accepted so far, from the oldest to the youngest. */
-function createAcceptance({ namespaces }: GrantIndex) {
-  const bytesMax = Math.floor(POLICIES_BYTES_MAX / Math.max(1, namespaces))
-  const byMatch = new Map<string, Accepted>()
-  const bytesOf = new Map<string, number>()
-  /** The names of limits by namespace and domain, which `replaces` can contain. */
-  const limitNames = new Map<string, Set<string>>()
-  return {
-    add(policy: Policy, checked: CheckedPolicy): PolicyOutcome {
-      const { namespace } = policy
-      const { domain, limits } = checked
-      const key = JSON.stringify([domain, limits.match.map((entry) => [entry.key, entry.value])])
-      const winner = byMatch.get(key)
-      if (winner !== undefined) return conflictWith(winner, domain)
-      const size = checked.bytes + SIZE_OF_ENTRY * limits.match.length
-      const bytes = (bytesOf.get(namespace) ?? 0) + size
-      if (bytes > bytesMax) return tooMany(namespace, bytes, bytesMax)
-      byMatch.set(key, { policy, checked })
-      bytesOf.set(namespace, bytes)
-      const scope = JSON.stringify([namespace, domain])
-      const names = limitNames.get(scope) ?? new Set()
-      limitNames.set(scope, names)
-      for (const { name } of limits.limits) names.add(name)
-      return { accepted: true }
-    },
-    /** The policies with names in `replaces` that no limit has. */
-    warnings(): readonly { readonly policy: Policy; readonly message: string }[] {
-      return [...byMatch.values()].flatMap(({ policy, checked: { domain, limits } }) => {
-        const names = limitNames.get(JSON.stringify([policy.namespace, domain]))
-        const missing = limits.replaces.find((name) => names?.has(name) !== true)
-        if (missing === undefined) return []
-        const where = `in domain ${quote(domain)}`
-        const cause = `no accepted policy of this namespace has a limit ${quote(missing)} ${where}`
-        return [{ policy, message: `spec.replaces has an unknown name: ${cause}` }]
-      })
-    },
-    domains() {
-      const domains = Map.groupBy(byMatch.values(), ({ checked }) => checked.domain)
-      return [...domains]
-        .sort(([a], [b]) => compareStrings(a, b))
-        .map(([domain, all]) => [domain, all.map(({ checked }) => checked.limits)] as const)
-    },
-  }
-}
-
-function conflictWith({ policy }: Accepted, domain: string): PolicyOutcome {
-  const where = `spec.match in domain ${quote(domain)}`
-  const message = `the older policy ${nameOf(policy)} has the same ${where}: change or delete one`
-  return { accepted: false, reason: 'Conflicted', message }
-}
-
-function tooMany(namespace: string, bytes: number, bytesMax: number): PolicyOutcome {
-  const share = `its share of ${POLICIES_BYTES_MAX} bytes for all namespaces`
-  const allowed = `must have at most ${bytesMax} bytes, ${share}`
-  const policies = `the policies of namespace ${namespace}`
-  const message = `${policies} ${allowed}: with this policy they have ${bytes}`
-  return { accepted: false, reason: 'TooMany', message }
 }

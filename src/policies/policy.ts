@@ -6,6 +6,10 @@ export interface PolicyEntry {
   readonly key: string
   /** Absent or empty: any value. May contain `*`. */
   readonly value?: string
+  /** Any API key of one Secret; only in the last entry. */
+  readonly secretRef?: { readonly name: string }
+  /** Any API key of all Secrets with these labels; only in the last entry. */
+  readonly secretSelector?: { readonly matchLabels: Readonly<Record<string, string>> }
 }
 
 /** One limit. */
@@ -29,6 +33,25 @@ export interface PolicySpec {
   readonly onStoreError: 'Local' | 'Allow' | 'Deny'
 }
 
+/** The API keys that apply to a policy. */
+export interface ApiKeys {
+  /** `sha256:` and the hash of each key; sorted, without duplicates. */
+  readonly hashes: readonly string[]
+  /** Why keys are missing. */
+  readonly problem?: {
+    readonly reason: 'SecretNotFound' | 'KeysIgnored'
+    readonly message: string
+  }
+}
+
+/** A spec that was accepted. */
+export interface AcceptedSpec {
+  /** The generation of the policy with this spec. */
+  readonly generation: number
+  /** The spec, with its domain. */
+  readonly spec: PolicySpec
+}
+
 /** A RateLimitPolicy. */
 export interface Policy {
   readonly namespace: string
@@ -37,6 +60,13 @@ export interface Policy {
   readonly createdMs: number
   readonly generation: number
   readonly spec: PolicySpec
+  /** The keys of the Secrets that the last entry names; absent: it names none. */
+  readonly apiKeys?: ApiKeys
+  /**
+   * The last accepted spec, which the rules contain if `spec` is not accepted, and the keys of the
+   * Secrets that it names.
+   */
+  readonly accepted?: AcceptedSpec & { readonly apiKeys?: ApiKeys }
 }
 
 /** Which namespaces may write to a domain, or only to what is below one first entry. */
@@ -44,6 +74,10 @@ export interface DomainGrant {
   readonly domain: string
   readonly namespaces: readonly string[]
   readonly below?: { readonly key: string; readonly value: string }
+  /** Share of the rules that each of the namespaces has, in bytes. @default SHARE_BYTES */
+  readonly bytes?: number
+  /** Whether these policies may name Secrets of their namespace. @default false */
+  readonly apiKeys?: boolean
 }
 
 /**
@@ -57,7 +91,9 @@ type RejectionReason = 'NotAllowed' | 'Conflicted' | 'Invalid' | 'TooMany'
 export type PolicyOutcome =
   | {
       readonly accepted: true
-      /** A warning: the policy is probably a mistake. */
+      /** Why API keys are missing. */
+      readonly reason?: NonNullable<ApiKeys['problem']>['reason']
+      /** A warning, or how many API keys the policy has. */
       readonly message?: string
     }
   | { readonly accepted: false; readonly reason: RejectionReason; readonly message: string }

@@ -15,27 +15,36 @@ import {
 import { WireWriter } from '../protobuf/wire-writer.ts'
 import type { PolicyEntry, PolicyLimit, PolicySpec } from './policy.ts'
 
+/** An entry; an empty value matches any. */
+type Entry = Required<Pick<PolicyEntry, 'key' | 'value'>>
+
 /** The limits of one descriptor. */
 export interface DescriptorLimits extends Pick<PolicySpec, 'limits' | 'mode' | 'onStoreError'> {
-  readonly match: readonly Required<PolicyEntry>[]
+  readonly match: readonly Entry[]
+  /** Values of the last entry, instead of its own: the hashes of API keys. */
+  readonly hashes?: readonly string[]
   readonly replaces: readonly string[]
   /** What the names of limits start with, such as their namespace. */
   readonly namePrefix: string
 }
 
-interface Node extends Required<PolicyEntry> {
+interface Node extends Entry {
   limits: DescriptorLimits | undefined
   readonly below: Level
 }
 
-/** Nodes by key, then by value. */
-type Level = Map<string, Map<string, Node>>
+interface Level {
+  /** By key, then by value. */
+  readonly nodes: Map<string, Map<string, Node>>
+  /** The keys with API keys: the limiter hashes all their values, in every entry. */
+  readonly hashedKeys: Set<string>
+}
 
 const writer = new WireWriter() // reused, because a new one allocates memory
 
 /** Serializes the limits of a domain. Each `match` must occur once; their order has no effect. */
 export function writeConfig(domain: string, all: readonly DescriptorLimits[]): Uint8Array {
-  const top: Level = new Map()
+  const top = emptyLevel()
   for (const limits of all) addToTree(top, limits)
   writer.start()
   writer.string(tags.CONFIG_NAME, domain)
@@ -44,27 +53,37 @@ export function writeConfig(domain: string, all: readonly DescriptorLimits[]): U
   return writer.finish()
 }
 
-function addToTree(top: Level, limits: DescriptorLimits): void {
-  let level = top
-  let node: Node | undefined
-  for (const { key, value } of limits.match) {
-    const values = level.get(key) ?? new Map<string, Node>()
-    level.set(key, values)
-    node = values.get(value) ?? { key, value, limits: undefined, below: new Map() }
-    values.set(value, node)
-    level = node.below
-  }
-  if (node !== undefined) node.limits = limits
+function emptyLevel(): Level {
+  return { nodes: new Map(), hashedKeys: new Set() }
 }
 
-function writeLevel(tag: number, level: Level): void {
-  const nodes = [...level.values()].flatMap((values) => [...values.values()])
-  for (const { key, value, limits, below } of nodes.sort(compareNodes)) {
+function addToTree(top: Level, limits: DescriptorLimits): void {
+  let level = top
+  for (const entry of limits.match.slice(0, -1)) level = nodeAt(level, entry).below
+  for (const last of limits.match.slice(-1)) {
+    // Also without API keys, so that no log shows the keys that are no longer valid.
+    if (limits.hashes !== undefined) level.hashedKeys.add(last.key)
+    const values = limits.hashes ?? [last.value]
+    for (const value of values) nodeAt(level, { key: last.key, value }).limits = limits
+  }
+}
+
+function nodeAt(level: Level, { key, value }: Entry): Node {
+  const values = level.nodes.get(key) ?? new Map<string, Node>()
+  level.nodes.set(key, values)
+  const node = values.get(value) ?? { key, value, limits: undefined, below: emptyLevel() }
+  values.set(value, node)
+  return node
+}
+
+function writeLevel(tag: number, { nodes, hashedKeys }: Level): void {
+  const all = [...nodes.values()].flatMap((values) => [...values.values()])
+  for (const { key, value, limits, below } of all.sort(compareNodes)) {
     const descriptor = writer.open(tag)
     writer.string(tags.DESCRIPTOR_KEY, key)
     if (value !== '') writer.string(tags.DESCRIPTOR_VALUE, value)
     writeLevel(tags.DESCRIPTOR_DESCRIPTORS, below)
-    if (limits !== undefined) writeLimits(limits)
+    writeFields(limits, hashedKeys.has(key))
     writer.close(descriptor)
   }
 }
@@ -86,10 +105,14 @@ export function compareStrings(a: string, b: string): number {
 
 type Value = string | number | boolean | readonly Value[] | { readonly [key: string]: Value }
 
-function writeLimits(limits: DescriptorLimits): void {
-  if (limits.mode === 'Audit') writer.number(tags.DESCRIPTOR_SHADOW, 1)
+function writeFields(limits: DescriptorLimits | undefined, isHashed: boolean): void {
+  if (limits?.mode === 'Audit') writer.number(tags.DESCRIPTOR_SHADOW, 1)
+  if (limits === undefined && !isHashed) return
   const metadata = writer.open(tags.DESCRIPTOR_METADATA)
-  writeEntry(tags.OWN_KEY, { rate_limits: limits.limits.map((each) => fieldsOf(each, limits)) })
+  writeEntry(tags.OWN_KEY, {
+    ...(isHashed && { hashed: true }),
+    ...(limits && { rate_limits: limits.limits.map((each) => fieldsOf(each, limits)) }),
+  })
   writer.close(metadata)
 }
 

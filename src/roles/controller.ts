@@ -23,13 +23,14 @@ import {
   policyOptionsOf,
   policySettings,
 } from '../kube/rate-limit-policy/settings.ts'
+import type { CompiledVersion } from '../kube/rate-limit-policy/rules-port.ts'
 import { reportReads } from '../kube/report-reads.ts'
 import { runControllers } from '../kube/run-controllers.ts'
 import { fence } from '../kube/fence.ts'
 import { systemScheduler } from '../kube/scheduler.ts'
 import { controllerSettings } from '../kube/settings.ts'
 import { createTransport } from '../kube/transport.ts'
-import type { ConfigOf } from '../config/config.ts'
+import { type ConfigOf, dependentSettings } from '../config/config.ts'
 import { openProcess, type Process, startProcess } from '../process/open-process.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
@@ -50,6 +51,15 @@ const settings = {
 
 type Config = ConfigOf<typeof settings>
 
+/** 0 is any free port. */
+const distinctPorts = dependentSettings(
+  { ADS_PORT: settings.ADS_PORT, ADMIN_PORT: settings.ADMIN_PORT },
+  ({ ADS_PORT: port, ADMIN_PORT: adminPort }) =>
+    port === adminPort && port !== 0
+      ? [`ADS_PORT and ADMIN_PORT must be different: both are ${port}`]
+      : [],
+)
+
 /** `controller`. */
 export const role = defineRole({
   usage: 'controller',
@@ -59,7 +69,7 @@ export const role = defineRole({
     'leader also sends the rules of RateLimitPolicies to limiters. In a pod, only\n' +
     'REFILL_POD_TEMPLATE, CASSANDRA_CONTACT_POINTS and CASSANDRA_LOCAL_DC are required.',
   settings,
-  dependent: [...cassandraDependentSettings, ...policyDependentSettings],
+  dependent: [...cassandraDependentSettings, ...policyDependentSettings, distinctPorts],
   run: async ({ config, args }) => {
     rejectArguments('controller', args)
     const access = await openAccess(config)
@@ -101,9 +111,10 @@ async function start(context: Context, access: ClusterAccess): Promise<void> {
     health.markReady()
     resolve(undefined)
   }
-  const deps = openControllerDeps(context, { api, election, identity })
-  const pools = openPools(context, { ...deps, namespace, onSynced })
-  const policies = openPolicies(context, deps)
+  // Each has its own events: many of one kind of object do not displace those of the other.
+  const openDeps = () => openControllerDeps(context, { api, election, identity })
+  const pools = openPools(context, { ...openDeps(), namespace, onSynced })
+  const policies = openPolicies(context, { ...openDeps(), namespace })
   const controllers = policies === undefined ? [pools] : [pools, policies]
   isStuck = () => election.isStuck() || controllers.some((controller) => controller.isStuck())
   runControllers(context, { controllers, election, synced })
@@ -137,7 +148,7 @@ interface ControllerDeps {
   readonly events: EventRecorder
 }
 
-/** What all controllers use. */
+/** What each controller uses. */
 function openControllerDeps(
   { metrics, log }: Context,
   given: { readonly api: KubeApi; readonly election: Election; readonly identity: string },
@@ -238,14 +249,19 @@ function openPools(
 }
 
 /** Creates the controller of RateLimitPolicies; `undefined` if they are not watched. */
-function openPolicies(context: Context, deps: ControllerDeps): PolicyController | undefined {
-  const { config, log, metrics } = context
+function openPolicies(
+  context: Context,
+  given: ControllerDeps & { readonly namespace: string },
+): PolicyController | undefined {
+  const { config, log, metrics, health } = context
   const options = policyOptionsOf(config)
   if (options === undefined) return undefined
-  const { grants, ...listener } = options
+  const { grants, secret, ...listener } = options
+  const { namespace, ...deps } = given
   return createPolicyController({
     ...deps,
     grants,
+    store: secret === undefined ? undefined : { secret: { namespace, name: secret }, serialize },
     // Loaded only here: few installations need it.
     openServer: async (onChange) => {
       const { openAdsServer } = await import('../grpc/ads/ads-server.ts')
@@ -257,5 +273,14 @@ function openPolicies(context: Context, deps: ControllerDeps): PolicyController 
     metrics,
     log,
     onState: reportReads(context, () => undefined),
+    onPort: (state) => {
+      health.note('adsPort', state)
+    },
   })
+}
+
+/** Serializes a version as limiters receive it. */
+async function serialize(version: CompiledVersion): Promise<Buffer> {
+  const { serializeVersion } = await import('../grpc/ads/serialize-version.ts')
+  return serializeVersion(version)
 }

@@ -4,6 +4,12 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { limitSettings } from '../limiter/settings/settings.ts'
+import {
+  type Allowances,
+  ALLOWANCES_SYNTAX,
+  explainAllowances,
+  parseAllowances,
+} from '../limits/describe-allowance.ts'
 import type { Descriptor } from '../limits/descriptor.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
@@ -22,6 +28,7 @@ const settings = {
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: limitSettings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
 } as const
 const options = {
+  allowance: { type: 'string' },
   descriptor: { type: 'string', multiple: true },
   domain: { type: 'string' },
   'merge-domains': { type: 'boolean' },
@@ -29,14 +36,17 @@ const options = {
 
 /** `ratelimit-check FILES`. */
 export const role = defineRole({
-  usage: 'ratelimit-check FILES [--descriptor k=v,k=v]... [--domain D] [--merge-domains]',
+  usage:
+    'ratelimit-check FILES [--descriptor k=v,k=v]... [--domain D] [--merge-domains]\n' +
+    '  [--allowance BUCKETS,BURST,PER_MINUTE]',
   about:
     'Checks rule files of the role ratelimit. Prints each fault as file:line: message. If there\n' +
     'are no faults, prints all rules, and for each descriptor the rule that it matches and why.\n' +
     'If FILES contains a folder, all its *.yaml files are checked.\n' +
     '--domain is the domain of the descriptors, and must have rules. It can be omitted if the\n' +
     'files have only one domain. --merge-domains allows several files to define one domain,\n' +
-    'like MERGE_DOMAIN_CONFIG. Set the settings below as for the role ratelimit.\n' +
+    'like MERGE_DOMAIN_CONFIG. --allowance adds to the token buckets of the descriptors what\n' +
+    'Envoys admit without a call. Set the settings below as for the role ratelimit.\n' +
     'Exits with 0 if there are no faults, with 1 if there are, with 2 if an argument is invalid.',
   settings,
   run: async ({ args, config }) => {
@@ -66,6 +76,7 @@ interface CheckRequest {
   readonly descriptors: readonly { readonly source: string; readonly descriptor: Descriptor }[]
   readonly domain: string | undefined
   readonly mergeDomains: boolean
+  readonly allowances: Allowances | undefined
 }
 
 function parseCheckArgs(args: readonly string[]): CheckRequest {
@@ -81,6 +92,7 @@ function parseCheckArgs(args: readonly string[]): CheckRequest {
     })),
     domain: values.domain,
     mergeDomains: values['merge-domains'] ?? false,
+    allowances: values.allowance === undefined ? undefined : allowancesOf(values.allowance),
   }
 }
 
@@ -90,9 +102,15 @@ function splitArgs(args: readonly string[]) {
   } catch (error) {
     const [sentence = ''] = (error as Error).message.split(/\. |\n/)
     throw new UsageError(
-      `ratelimit-check takes --descriptor, --domain and --merge-domains: ${sentence}`,
+      `ratelimit-check takes --descriptor, --domain, --merge-domains and --allowance: ${sentence}`,
     )
   }
+}
+
+function allowancesOf(source: string): Allowances {
+  const allowances = parseAllowances(source)
+  if (allowances !== undefined) return allowances
+  throw new UsageError(`--allowance must be ${ALLOWANCES_SYNTAX}: it is ${JSON.stringify(source)}`)
 }
 
 function descriptorOf(source: string): Descriptor {
@@ -167,11 +185,14 @@ function renderCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-function explainAll(rules: RuleSet, { descriptors, domain }: CheckRequest): readonly string[] {
+function explainAll(rules: RuleSet, request: CheckRequest): readonly string[] {
+  const { descriptors, domain, allowances } = request
   if (descriptors.length === 0) return []
   const descriptorDomain = domain ?? onlyDomain(rules)
   return descriptors.map(({ source, descriptor }) => {
-    const lines = explainMatch({ rules, domain: descriptorDomain, descriptor })
+    const shared = { rules, domain: descriptorDomain, descriptor }
+    const sums = allowances === undefined ? [] : explainAllowances(shared, allowances)
+    const lines = [...explainMatch(shared), ...sums]
     return [`\n${descriptorDomain}: ${source}\n`, ...lines.map((line) => `  ${line}\n`)].join('')
   })
 }

@@ -7,14 +7,15 @@ import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/dec
 import { createExplainLimits, type ExplainLimits } from '../limiter/decide/explain-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
+import { createStoreReports } from '../limiter/decide/report-store.ts'
 import { createResetLimits, type ResetLimits } from '../limiter/decide/reset-limits.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
 import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
 import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
 import { openXdsRules } from '../limiter/rules/xds-rules.ts'
+import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import { createRecorder, startMinutes } from '../limiter/stats/record-decisions.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
-import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import * as limiter from '../limiter/settings/settings.ts'
 import { tracingSettings } from '../limiter/settings/tracing-settings.ts'
 import { exportToStatsd } from '../limiter/stats/export-to-statsd.ts'
@@ -37,7 +38,7 @@ import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import { openProcess, type Process, startProcess } from '../process/open-process.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
-import { connectRedis, type RedisWatch } from '../stores/redis/connection.ts'
+import { connectRedis } from '../stores/redis/connection.ts'
 import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
 import { logReloads } from '../stores/redis/reload-secrets.ts'
 import { planRedis, type RedisPlan, redisSettings } from '../stores/redis/settings.ts'
@@ -114,6 +115,7 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   const updateHealth = () => {
     listeners.updateServing()
     const { domains, faults } = source.state()
+    metrics.limiterDomains.set(domains)
     health.note('rules', faults.length === 0 ? 'up' : 'down')
     if (hasRequiredRules(config, domains)) health.markReady()
   }
@@ -142,43 +144,20 @@ type LimiterStore = GuardedStore & Pick<CounterStore, 'reset'>
 
 /** Opens Redis behind its circuit breaker, without waiting for a connection. */
 function openStore(context: Context, plan: RedisPlan): LimiterStore {
-  const { config, log, metrics, health, stats, cleanups, healthListeners } = context
+  const { config, log, health, cleanups, healthListeners } = context
   const names = ['counters', ...(plan.perSecond === undefined ? [] : ['per-second'])]
   const storeHealth = trackStoreHealth(names, (state) => {
     health.note('redis', state)
     for (const update of healthListeners) update()
   })
-  const watch = (redis: string): RedisWatch => ({
-    onDown: (err) => {
-      log.warn({ err, redis }, 'Redis unavailable')
-      storeHealth.setConnection(redis, false)
-    },
-    onUp: () => {
-      log.info({ redis }, 'Redis available')
-      storeHealth.setConnection(redis, true)
-    },
-    onReload: logReloads(log, redis),
-  })
-  const connection = connectRedis(plan.main, watch('counters'))
-  const perSecond = plan.perSecond && connectRedis(plan.perSecond, watch('per-second'))
-  const onFailure = (cause: unknown) => {
-    stats.service.redisError++
-    metrics.limiterStoreFailures.inc({ reason: typeof cause === 'string' ? cause : 'error' })
-  }
+  const { watch, onFailure, onOpenChange } = createStoreReports({ ...context, storeHealth })
+  const watchOf = (redis: string) => ({ ...watch(redis), onReload: logReloads(log, redis) })
+  const connection = connectRedis(plan.main, watchOf('counters'))
+  const perSecond = plan.perSecond && connectRedis(plan.perSecond, watchOf('per-second'))
   const { keyPrefix } = plan
   const store = createRedisCounterStore({ connection, perSecond, keyPrefix, onFailure })
-  const guarded = guardStore({
-    store,
-    callMsMax: config.LIMIT_DEADLINE_MS,
-    nowMs: monotonicMs,
-    onFailure,
-    onOpenChange: (isOpen, isProbed) => {
-      storeHealth.setCircuit(isOpen, isProbed)
-      metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
-      if (isOpen) log.error('counting locally until Redis responds')
-      else log.info('counting in Redis')
-    },
-  })
+  const callMsMax = config.LIMIT_DEADLINE_MS
+  const guarded = guardStore({ store, callMsMax, nowMs: monotonicMs, onFailure, onOpenChange })
   const close = () => {
     store.close()
     return Promise.resolve()

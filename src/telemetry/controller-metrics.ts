@@ -99,6 +99,9 @@ function watchMetrics({ counter, gauge }: MetricFactory) {
       'Lists and watches of the API server that failed, by reason.',
       ['resource', 'reason'],
     ),
+    failingCaches: gauge('curtail_kube_failing_caches', 'Caches whose last list or watch failed.', [
+      'resource',
+    ]),
     watchLists: counter('curtail_kube_lists_total', 'Lists that were read completely.', [
       'resource',
     ]),

@@ -138,6 +138,7 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
       'ratelimit_service_config_load_error',
       'Sets of rules that were rejected.',
     ),
+    limiterDomains: gauge('curtail_limiter_domains', 'Domains with active rules.'),
     globalShadowMode: collected(
       'ratelimit_service_global_shadow_mode',
       'Calls admitted only because of SHADOW_MODE.',

@@ -116,12 +116,12 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** Removes a verb for Jobs from the controller's Role. */
-export async function revokeJobVerb(verb: string): Promise<void> {
+/** Removes a verb for a resource, such as `jobs`, from the controller's Role. */
+export async function revokeVerb(resource: string, verb: string): Promise<void> {
   const role = ['role', `${FULL_NAME}-controller`, ...inNamespace]
   const { rules } = await getObject<{ rules: readonly Rule[] }>(...role)
   const value = rules.map((rule) =>
-    rule.resources.includes('jobs')
+    rule.resources.includes(resource)
       ? { ...rule, verbs: rule.verbs.filter((one) => one !== verb) }
       : rule,
   )

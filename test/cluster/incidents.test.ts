@@ -6,7 +6,8 @@ import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import { scriptsOf } from '../kit/runbook-commands.ts'
 import { startLoad } from './request-load.ts'
-import { incidents, type IncidentContext } from './incidents.ts'
+import type { IncidentContext } from './incident.ts'
+import { incidents } from './incidents.ts'
 import { createRunbookRunner, readPages } from './runbook-runner.ts'
 import {
   edgeUrl,

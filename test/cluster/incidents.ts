@@ -4,68 +4,31 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openUnfinishedRequests } from '../kit/http/unfinished-requests.ts'
 import { createAuthority } from '../kit/ratelimit/grpc-certificates.ts'
-import { getObject, kubectl } from './cluster.ts'
+import { kubectl } from './cluster.ts'
 import { createCodeSecret } from './code-pools.ts'
 import {
-  queryLimiters,
-  type CleanUp,
   disableLink,
   deletePool,
   emptyPool,
   firstPodOf,
-  revokeJobVerb,
+  revokeVerb,
   suspendAll,
   createPool,
   storeCertificate,
   suspendOneRepeatedly,
   withPools,
 } from './faults.ts'
-import type { Placeholders, RunbookRunner } from './runbook-runner.ts'
-import {
-  createLink,
-  FULL_NAME,
-  podsOf,
-  previousRevision,
-  RELEASE,
-  upgradeRelease,
-} from './release.ts'
+import { command, type Incident, nothingToCleanUp, restoreRelease } from './incident.ts'
+import { limitIncidents } from './limit-incidents.ts'
+import { createLink, FULL_NAME, previousRevision, RELEASE, upgradeRelease } from './release.ts'
 
 const LARGER_POOL = { lowWater: 4000, target: 5000 }
 const [CERTIFICATE, HOST] = ['expires-soon', 'short.test']
 /** About 28 kB of Envoy's memory each; opened slowly, so that few reconnect at the same time. */
 const CROWD = { connections: 5000, everyMs: 2 }
+const inNamespace = ['--namespace', RELEASE] as const
 const upgradeTo = 'helm -n $NS upgrade RELEASE CHART --reuse-values --set'
 
-/** What an incident needs to break the release. */
-export interface IncidentContext {
-  readonly edge: string
-  readonly runner: RunbookRunner
-}
-
-/** A command of a runbook, and the values for its placeholders. */
-interface RunbookCommand {
-  readonly line: string
-  readonly placeholders?: () => Promise<Placeholders>
-}
-
-/** A fault, the alerts that report it, and its remedy. */
-export interface Incident {
-  readonly title: string
-  readonly alerts: readonly string[]
-  /** Causes the fault. */
-  readonly breakRelease: (context: IncidentContext) => Promise<CleanUp>
-  readonly remedy: readonly RunbookCommand[]
-}
-
-const inNamespace = ['--namespace', RELEASE] as const
-const nothingToCleanUp: CleanUp = () => Promise.resolve()
-const command = (line: string, placeholders?: RunbookCommand['placeholders']): RunbookCommand => ({
-  line,
-  ...(placeholders && { placeholders }),
-})
-const restoreRelease = command(
-  'helm -n $NS upgrade RELEASE CHART --reuse-values --server-side=true --force-conflicts',
-)
 const replaceStore = command('kubectl -n $NS delete pod $R-cassandra-0')
 const restartCache = command('kubectl -n $NS rollout restart statefulset/$R-cache')
 const replacePod = command('kubectl -n $NS delete pod POD', async () => {
@@ -115,56 +78,6 @@ const storeIncidents: readonly Incident[] = [
     breakRelease: () =>
       suspendOneRepeatedly(`${FULL_NAME}-cassandra-0`, { suspendMs: 3000, runMs: 1000 }),
     remedy: [replaceStore],
-  },
-]
-
-const limitIncidents: readonly Incident[] = [
-  {
-    title: "the counters' Redis hangs",
-    alerts: ['CurtailLimiterFallback'],
-    breakRelease: () => suspendAll([`${FULL_NAME}-counters-0`]),
-    remedy: [command('kubectl -n $NS rollout restart statefulset/$R-counters')],
-  },
-  {
-    title: 'every limiter hangs',
-    alerts: ['CurtailLimiterUnavailable'],
-    breakRelease: async () => {
-      const resume = await suspendAll(await podsOf('ratelimit'))
-      return async () => {
-        await resume()
-        await upgradeRelease()
-      }
-    },
-    remedy: [command(`${upgradeTo} ratelimit.replicas=4`)],
-  },
-  {
-    title: 'the rules are invalid',
-    alerts: ['CurtailRulesRejected'],
-    breakRelease: async ({ runner }) => {
-      const configMap = ['configmap', `${FULL_NAME}-ratelimit`, ...inNamespace]
-      const { data } = await getObject<{ data: Readonly<Record<string, string>> }>(...configMap)
-      const rules = data['rate-limits.yaml'] ?? ''
-      await writeFile(join(runner.folder, 'rate-limits.yaml'), rules)
-      const text = `${rules}\nnonsense: true\n`
-      const patch = JSON.stringify({ data: { 'rate-limits.yaml': text } })
-      await kubectl('patch', ...configMap, '--type=merge', '-p', patch)
-      return nothingToCleanUp
-    },
-    remedy: [
-      command(
-        'helm -n $NS upgrade RELEASE CHART --reuse-values' +
-          ' --set-file ratelimit.rules=rate-limits.yaml --server-side=true --force-conflicts',
-      ),
-    ],
-  },
-]
-
-const domainIncidents: readonly Incident[] = [
-  {
-    title: 'a program sends the limiters requests for a domain without rules',
-    alerts: ['CurtailDomainWithoutRules'],
-    breakRelease: () => queryLimiters('elsewhere'),
-    remedy: [],
   },
 ]
 
@@ -255,7 +168,7 @@ const poolIncidents: readonly Incident[] = [
     alerts: ['CurtailReconcileErrors'],
     breakRelease: async () => {
       await createPool('needs-refill')
-      await revokeJobVerb('create')
+      await revokeVerb('jobs', 'create')
       await withPools((pools) => pools.patch('needs-refill', LARGER_POOL))
       return () => deletePool('needs-refill')
     },
@@ -290,7 +203,6 @@ export const incidents: readonly Incident[] = [
   ...burnRateIncidents,
   ...storeIncidents,
   ...limitIncidents,
-  ...domainIncidents,
   ...edgeIncidents,
   ...podIncidents,
   ...poolIncidents,

@@ -37,6 +37,7 @@ const targets = {
   'ratelimit grpc': [`${FULL_NAME}-ratelimit`, 8081],
   'ratelimit debug': [`${FULL_NAME}-ratelimit`, 6070],
   'ratelimit metrics': [`${FULL_NAME}-ratelimit`, 9090],
+  'controller ads': [`${FULL_NAME}-controller`, 18_000],
   'create http': [`${FULL_NAME}-create`, 8080],
   'create admin': [`${FULL_NAME}-create`, 9090],
   'redirect http': [`${FULL_NAME}-redirect`, 8080],
@@ -56,7 +57,7 @@ const needs: readonly [string, readonly Target[]][] = [
   ['edge', ['ratelimit grpc', 'create http', 'redirect http']],
   ['create', ['cassandra cql', 'cache']],
   ['redirect', ['cassandra cql', 'cache']],
-  ['ratelimit', ['counters']],
+  ['ratelimit', ['controller ads', 'counters']],
   ['controller', ['cassandra cql', 'Kubernetes API']],
 ]
 

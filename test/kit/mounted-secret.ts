@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** The contents of the files by name. */
-type Files = Readonly<Record<string, string>>
+type Files = Readonly<Record<string, string | Uint8Array>>
 
 /** A mounted Secret. */
 export interface MountedSecret {
@@ -21,8 +21,8 @@ export async function mountSecret(files: Files): Promise<MountedSecret> {
   const swap = async (contents: Files) => {
     const version = `..v${++versions}`
     await mkdir(join(root, version))
-    for (const [name, text] of Object.entries(contents)) {
-      await writeFile(join(root, version, name), text)
+    for (const [name, content] of Object.entries(contents)) {
+      await writeFile(join(root, version, name), content)
     }
     await symlink(version, join(root, '..next'))
     await rename(join(root, '..next'), join(root, '..data'))

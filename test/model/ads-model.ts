@@ -18,7 +18,7 @@ import {
 } from '../../src/grpc/ads/stream-state.ts'
 import type { Model } from './explore.ts'
 
-/** A published version; the limiter rejects a bad one. */
+/** A published version; the limiter rejects a bad one, and may fail once to apply a good one. */
 interface ModelVersion extends SendableVersion {
   readonly isGood: boolean
 }
@@ -50,6 +50,7 @@ export interface AdsState {
   /** The number of nonces so far. */
   readonly nonces: number
   readonly hasRestarted: boolean
+  readonly hasFailed: boolean
   readonly servers: readonly ServerStream[]
   readonly session: Session<ModelResponse>
   readonly streams: number
@@ -89,6 +90,7 @@ export function adsModel(step: Step = stepStream): Model<AdsState> {
       isFirstGood: false,
       nonces: 0,
       hasRestarted: false,
+      hasFailed: false,
       servers: [],
       session: newSession,
       streams: 0,
@@ -193,18 +195,23 @@ function deliveries(state: AdsState, step: Step): Event[] {
     const next = stepClient({ ...state, toClient: laterVersions }, { kind: 'received', response })
     events.push({ label: `response ${version.nonce}`, state: next })
   }
-  if (session.applying !== undefined) events.push(appliedIn(state, session.applying))
+  if (session.applying !== undefined) events.push(...resultsOf(state, session.applying))
   return events
 }
 
-function appliedIn(state: AdsState, applied: ModelResponse): Event {
+function resultsOf(state: AdsState, applied: ModelResponse): Event[] {
   const { version, isGood, stream } = applied
   const accepted = isGood
     ? [...new Set([...state.accepted, `${stream} ${version}`])].sort()
     : state.accepted
   const next = { ...state, active: isGood ? version : state.active, accepted }
-  const event = { kind: 'applied', error: isGood ? undefined : 'bad' } as const
-  return { label: `applied ${version}`, state: stepClient(next, event) }
+  const bad = { message: 'bad', isRetryable: false }
+  const event = { kind: 'applied', error: isGood ? undefined : bad } as const
+  const result = { label: `applied ${version}`, state: stepClient(next, event) }
+  if (!isGood || state.hasFailed) return [result]
+  const failure = { kind: 'applied', error: { message: 'failed', isRetryable: true } } as const
+  const failed = stepClient({ ...state, hasFailed: true }, failure)
+  return [result, { label: `failed ${version}`, state: failed }]
 }
 
 function update(

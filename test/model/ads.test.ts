@@ -69,6 +69,24 @@ const mutants: readonly { name: string; step: Step; breaks: string }[] = [
     breaks: broken.notAccepted,
   },
   {
+    name: 'an acceptance after a rejection is ignored',
+    step: (state, event) =>
+      event.kind === 'request' && event.nonce === state.rejected?.nonce
+        ? { state, send: undefined, isUnproductive: true }
+        : stepStream(state, event),
+    breaks: broken.unsettled,
+  },
+  {
+    name: 'the active version is not sent after a rejection',
+    step: (state, event) => {
+      const isRollback = event.kind === 'published' && event.version.version === state.active
+      return isRollback && state.inFlight === undefined
+        ? { state: { ...state, newest: event.version }, send: undefined, isUnproductive: false }
+        : stepStream(state, event)
+    },
+    breaks: broken.wrongResult,
+  },
+  {
     name: 'a rejection is kept after a rollback',
     step: (state, event) => {
       const { state: next, ...step } = stepStream(state, event)

@@ -11,7 +11,7 @@ import {
 } from '../../src/clients/xds/session.ts'
 import type { Model } from './explore.ts'
 
-/** A response; a bad one is rejected. */
+/** A response; a bad one is rejected, a good one may fail several times before it is applied. */
 interface ModelResponse extends Received {
   /** Increases with each response. */
   readonly order: number
@@ -30,6 +30,8 @@ export interface XdsState {
   readonly lastApplied: number
   /** The last nonce that the open stream acknowledged. */
   readonly acknowledged: string
+  /** The last result that the open stream sent, with its nonce. */
+  readonly result: string
   readonly problems: readonly string[]
 }
 
@@ -46,6 +48,8 @@ export const broken = {
   wrongOrder: 'an older response was applied after a newer one',
   concurrent: 'two responses were applied at once',
   unacknowledged: 'the newest response is neither accepted nor rejected',
+  repeated: 'a response is accepted or rejected twice',
+  notRetried: 'the newest response is good, but it is neither active nor retried',
   notApplied: 'nothing is being applied, but the newest response was never applied',
 } as const
 
@@ -63,6 +67,7 @@ export function xdsModel(step: Step = stepSession): Model<XdsState> {
       active: '',
       lastApplied: 0,
       acknowledged: '',
+      result: '',
       problems: [],
     },
     apply: () => {
@@ -78,7 +83,7 @@ function eventsOf(state: XdsState, step: Step) {
   const { session, streams, isOpen, sent } = state
   const events: { label: string; state: XdsState }[] = []
   if (isOpen) {
-    const closed = { ...state, isOpen: false, acknowledged: '' }
+    const closed = { ...state, isOpen: false, acknowledged: '', result: '' }
     const event = { kind: 'closed', stream: streams } as const
     events.push({ label: 'close', state: dispatch(closed, event, step) })
   } else if (streams < OPENED_MAX) {
@@ -96,14 +101,20 @@ function eventsOf(state: XdsState, step: Step) {
       events.push({ label, state: dispatch(received, { kind: 'received', response }, step) })
     }
   }
-  if (session.applying !== undefined) events.push(appliedIn(state, session.applying, step))
+  if (session.applying !== undefined) events.push(...resultsOf(state, session.applying, step))
   return events
 }
 
-function appliedIn(state: XdsState, { order, version, isGood }: ModelResponse, step: Step) {
-  const applied = { ...state, active: isGood ? version : state.active, lastApplied: order }
-  const event = { kind: 'applied', error: isGood ? undefined : 'bad' } as const
-  return { label: `applied ${version}`, state: dispatch(applied, event, step) }
+/** A good response is applied, or fails for another reason. */
+function resultsOf(state: XdsState, { order, version, isGood }: ModelResponse, step: Step) {
+  const tried = { ...state, lastApplied: order }
+  const applied = isGood ? { ...tried, active: version } : tried
+  const bad = { message: 'bad', isRetryable: false }
+  const event = { kind: 'applied', error: isGood ? undefined : bad } as const
+  const result = { label: `applied ${version}`, state: dispatch(applied, event, step) }
+  if (!isGood) return [result]
+  const failed = { kind: 'applied', error: { message: 'failed', isRetryable: true } } as const
+  return [result, { label: `failed ${version}`, state: dispatch(tried, failed, step) }]
 }
 
 function dispatch(state: XdsState, event: SessionEvent<ModelResponse>, step: Step): XdsState {
@@ -118,24 +129,39 @@ function perform(state: XdsState, action: SessionAction<ModelResponse>, isBusy: 
   const problems = new Set(state.problems)
   if (action.kind === 'apply') {
     if (isBusy) problems.add(broken.concurrent)
-    if (action.response.order <= state.lastApplied) problems.add(broken.wrongOrder)
+    const { order, version } = action.response
+    const isRetry = order === state.lastApplied && version !== state.active
+    if (order <= state.lastApplied && !isRetry) problems.add(broken.wrongOrder)
     return { ...state, problems: [...problems].sort() }
   }
+  return send(state, action, problems)
+}
+
+function send(
+  state: XdsState,
+  action: Extract<SessionAction<ModelResponse>, { readonly kind: 'send' }>,
+  problems: Set<string>,
+): XdsState {
   const { isFirst, stream, nonce, version } = action
   const isOwn = state.sent.some((each) => each.nonce === nonce && each.stream === state.streams)
   const isOpen = state.isOpen && stream === state.streams
   if (!isOpen || (!isFirst && !isOwn)) problems.add(broken.foreignNonce)
   if (version !== (isFirst ? '' : state.active)) problems.add(broken.wrongVersion)
-  return { ...state, acknowledged: isFirst ? '' : nonce, problems: [...problems].sort() }
+  const result = isFirst ? '' : `${nonce} ${action.error ?? ''}`
+  if (result !== '' && result === state.result) problems.add(broken.repeated)
+  const acknowledged = isFirst ? '' : nonce
+  return { ...state, acknowledged, result, problems: [...problems].sort() }
 }
 
 /** The newest response of the open stream must be acknowledged, the newest of all applied. */
-function unacknowledgedIn({ session, isOpen, streams, sent, acknowledged, lastApplied }: XdsState) {
+function unacknowledgedIn(state: XdsState) {
+  const { session, isOpen, streams, sent, active, acknowledged, lastApplied } = state
   const newest = sent.at(-1)
   if (newest === undefined || session.applying !== undefined) return []
   const isOwn = isOpen && newest.stream === streams
   return [
     ...(isOwn && acknowledged !== newest.nonce ? [broken.unacknowledged] : []),
+    ...(isOwn && newest.isGood && active !== newest.version ? [broken.notRetried] : []),
     ...(lastApplied !== newest.order ? [broken.notApplied] : []),
   ]
 }

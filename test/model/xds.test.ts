@@ -80,6 +80,24 @@ const mutants: readonly { name: string; step: Step; breaks: string }[] = [
     breaks: broken.concurrent,
   },
   {
+    name: 'a response that failed is not retried',
+    step: (session, event) => {
+      const { session: next, actions } = stepSession(session, event)
+      if (event.kind !== 'applied' || event.error?.isRetryable !== true || !next.isRetry) {
+        return { session: next, actions }
+      }
+      const idle = { ...next, applying: undefined, isRetry: false }
+      return { session: idle, actions: actions.filter(({ kind }) => kind !== 'apply') }
+    },
+    breaks: broken.notRetried,
+  },
+  {
+    name: 'each retry that fails is a rejection',
+    step: (session, event) =>
+      stepSession(event.kind === 'applied' ? { ...session, isRetry: false } : session, event),
+    breaks: broken.repeated,
+  },
+  {
     name: 'the first waiting response is kept, not the newest',
     step: (session, event) =>
       event.kind === 'received' && session.waiting !== undefined

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 /** The options of a run. */
 export interface RunOptions {
   readonly isSmall: boolean
+  readonly hasAllowance: boolean
   readonly showsLogs: boolean
   readonly port: number
   readonly trustedHops: number
@@ -17,11 +18,12 @@ export class OptionError extends Error {
 }
 
 /** What `--help` prints. */
-export const runHelp = `Usage: npm run stack -- [--small] [--logs] [--port N] [--trusted-hops N]
-       [--target CODES]
+export const runHelp = `Usage: npm run stack -- [--small] [--allowance] [--logs] [--port N]
+       [--trusted-hops N] [--target CODES]
 
 Starts the whole distributed service on this machine, until Ctrl-C.
   --small           one Cassandra node instead of three
+  --allowance       Envoy admits a few redirects of each client without a call to the limiter
   --logs            prints the logs of all processes
   --port N          where Envoy listens; default 8080
   --trusted-hops N  trusted proxies before Envoy that set X-Forwarded-For; default 0
@@ -30,6 +32,7 @@ Starts the whole distributed service on this machine, until Ctrl-C.
 
 const options = {
   small: { type: 'boolean', default: false },
+  allowance: { type: 'boolean', default: false },
   logs: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
   port: { type: 'string', default: '8080' },
@@ -50,6 +53,7 @@ export function parseRunOptions(args: readonly string[]): RunOptions | 'help' {
   }
   return {
     isSmall: values.small,
+    hasAllowance: values.allowance,
     showsLogs: values.logs,
     port: number('port', 1, 65_535),
     trustedHops: number('trusted-hops', 0, 10),

@@ -18,14 +18,14 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions): Promise<void> {
+async function run({ isSmall, showsLogs, port, ...options }: RunOptions): Promise<void> {
   if (!(await canListen({ address: '127.0.0.1', port }))) {
     throw new Error(`port ${String(port)} is in use: choose another one with --port`)
   }
   const aborting = new AbortController()
   const cassandraNodes = isSmall ? 1 : 3
   const { signal } = aborting
-  const starting = startStack({ cassandraNodes, codes, port, trustedHops, signal, onStep: print })
+  const starting = startStack({ cassandraNodes, port, ...options, signal, onStep: print })
   const running = starting.then((stack) => {
     for (const line of describeStack(stack, restartCommand)) print(line)
     return { stack, stopWatching: watch(stack, showsLogs) }

@@ -1,6 +1,8 @@
 // The edge of the stack: an Envoy with the product's own bootstrap, and the sidecar that drains it.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parse } from 'yaml'
+import type { SplitRule } from '../../envoy/allowance.ts'
 import type { Endpoint } from '../../envoy/edge-settings.ts'
 import { renderBootstrap } from '../../envoy/render-bootstrap.ts'
 import { type RoleProcess, startRole } from '../kit/processes/role-process.ts'
@@ -29,6 +31,10 @@ export interface EdgeOptions {
   readonly folder: string
   readonly baseUrl: string
   readonly trustedHops: number
+  /** The settings of the allowance; absent: Envoy calls the limiter for every redirect. */
+  readonly allowance?: SplitRule['edge']
+  /** Whether Envoy limits nothing and never calls the limiter. @default false */
+  readonly isUnlimited?: boolean
   /** gRPC port that receives the spans of every request; absent: tracing is off. */
   readonly tracingPort?: number
   /** Its ports: HTTP, metrics, admin, and the sidecar's. */
@@ -54,7 +60,8 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const envoyName = `envoy-${String(ordinal)}`
   const configPath = join(folder, `${envoyName}.yaml`)
   const accessLogPath = logFileOf(folder, `${envoyName}-access`)
-  await writeFile(configPath, bootstrapOf(options, accessLogPath))
+  const bootstrap = bootstrapOf(options, accessLogPath)
+  await writeFile(configPath, options.isUnlimited === true ? withoutLimits(bootstrap) : bootstrap)
   const envoy = await startComponent({
     name: envoyName,
     addresses: `${url}, metrics ${urlOf(ports.metrics)}, admin ${urlOf(ports.admin)}`,
@@ -122,11 +129,23 @@ function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {
     redirectEndpoints,
     createEndpoints,
     limiterEndpoints,
+    ...options.allowance,
     ...(options.tracingPort !== undefined && {
       tracingHost: '127.0.0.1',
       tracingPort: options.tracingPort,
       tracingSamplePercent: 100,
     }),
+  })
+}
+
+const limitFilters = /ratelimit|local_fallback|allowance|header_to_metadata/
+
+/** The bootstrap without the filters of rate limits, and without their settings in routes. */
+function withoutLimits(bootstrap: string): string {
+  const isKept = (one: unknown) => !limitFilters.test((one as { name?: string }).name ?? '')
+  return JSON.stringify(parse(bootstrap), (key, value: unknown) => {
+    if (key === 'typed_per_filter_config') return undefined
+    return key === 'http_filters' ? (value as unknown[]).filter(isKept) : value
   })
 }
 

@@ -1,6 +1,6 @@
 // The whole distributed service on this machine: Cassandra, two Redis, two pods of each role, two
 // limiters, and Envoy with its sidecar. When it stops, it leaves no process and no file.
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
@@ -12,6 +12,7 @@ import { type LogFile, logFileOf } from './log-files.ts'
 import type { Component } from './component.ts'
 import { type PreparedLinks, prepareLinks } from './prepare-links.ts'
 import { ADMIN_TOKEN } from './serving-role.ts'
+import { EDGES_MAX, rulesOf, stackAllowance } from './stack-allowance.ts'
 import { type Edge, startEdge } from './start-edge.ts'
 import {
   type LimiterPod,
@@ -35,6 +36,8 @@ export interface StackOptions {
   readonly port?: number
   /** Trusted proxies before Envoy that set X-Forwarded-For. @default 0 */
   readonly trustedHops?: number
+  /** Whether the edges admit an allowance without a call to the limiter. @default false */
+  readonly hasAllowance?: boolean
   /** Content of the limiters' rules file. @default envoy/rate-limits.yaml */
   readonly rules?: string
   /** Receives the spans of the pods; an edge sends spans only if it starts with `isTraced`. */
@@ -78,15 +81,18 @@ export interface Stack {
 /** Options of another edge. */
 interface EdgeOverrides {
   readonly trustedHops?: number
+  /** @default as in the options of the stack */
+  readonly hasAllowance?: boolean
+  /** Whether it never calls the limiter and denies nothing, for benchmarks. @default false */
+  readonly isUnlimited?: boolean
   /** Whether it traces every request; needs a collector. @default false */
   readonly isTraced?: boolean
 }
 
 const CODES = 20_000
 const REDIS_MEGABYTES = 64
-/** Ports for all pods and for five edges. */
-const PORTS = 2 * 6 + 2 + 4 * 5
-const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
+/** Ports for all pods and edges. */
+const PORTS = 2 * 6 + 2 + 4 * EDGES_MAX
 
 /** Shared by the steps of the start. */
 interface StartContext {
@@ -213,7 +219,8 @@ async function startPods(
   await mkdir(join(rulesRoot, 'config'), { recursive: true })
   const writeRules = (text: string) =>
     writeFile(join(rulesRoot, 'config', 'rate-limits.yaml'), text)
-  await writeRules(options.rules ?? (await readFile(shippedRules, 'utf8')))
+  const { rules, hasAllowance = false } = options
+  await writeRules(await rulesOf({ rules, hasAllowance }))
   const env = {
     ...given.links.env,
     BASE_URL: baseUrl,
@@ -248,6 +255,10 @@ function startEdgeOf(
   return startEdge({
     ...{ ordinal, folder, baseUrl },
     trustedHops: given.trustedHops ?? options.trustedHops ?? 0,
+    ...((given.hasAllowance ?? options.hasAllowance) === true && {
+      allowance: stackAllowance.edge,
+    }),
+    ...(given.isUnlimited === true && { isUnlimited: true }),
     ...(given.isTraced === true && { tracingPort: options.collector?.grpcPort ?? 0 }),
     ports: {
       http: given.port ?? nextPort(),

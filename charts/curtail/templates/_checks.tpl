@@ -6,6 +6,8 @@
 {{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true" -}}
 {{- end -}}
 {{- $faults = concat $faults (include "curtail.ratelimitFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.limitFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.allowanceFaults" . | fromJsonArray) -}}
 {{- range $name := list "edge" "create" "redirect" -}}
 {{- $faults = concat $faults (include "curtail.scalingFaults" (list $ $name) | fromJsonArray) -}}
 {{- end -}}

@@ -1,6 +1,8 @@
 {{/* The settings of envoy.yaml, named as in EdgeSettings (envoy/edge-settings.ts), as YAML. */}}
 {{- define "curtail.edgeSettings" -}}
 {{- $edge := .Values.edge -}}
+{{- $local := include "curtail.localLimits" . | fromYaml -}}
+{{- $allowance := include "curtail.allowance" . | fromYaml -}}
 baseUrl: {{ .Values.baseUrl | trimSuffix "/" | quote }}
 listenAddress: '::'
 dualStack: true
@@ -24,12 +26,16 @@ requestHeadersTimeout: {{ $edge.requestHeadersTimeout }}
 requestTimeout: {{ $edge.requestTimeout }}
 idleTimeout: {{ $edge.idleTimeout }}
 ceilingPerSecond: {{ $edge.localLimits.ceilingPerSecond | int }}
-createBurst: {{ $edge.localLimits.createBurst | int }}
-createPerSecond: {{ $edge.localLimits.createPerSecond | int }}
-createTotalBurst: {{ $edge.localLimits.createTotalBurst | int }}
-createTotalPerSecond: {{ $edge.localLimits.createTotalPerSecond | int }}
-redirectBurst: {{ $edge.localLimits.redirectBurst | int }}
-redirectPerSecond: {{ $edge.localLimits.redirectPerSecond | int }}
+createBurst: {{ $local.createBurst | int }}
+createPerSecond: {{ $local.createPerSecond | int }}
+createTotalBurst: {{ $local.createTotalBurst | int }}
+createTotalPerSecond: {{ $local.createTotalPerSecond | int }}
+redirectBurst: {{ sub $local.redirectBurst $allowance.burst }}
+redirectPerSecond: {{ sub $local.redirectPerSecond $allowance.perSecond }}
+allowanceBurst: {{ $allowance.burst | int }}
+allowancePerMinute: {{ $allowance.perMinute | int }}
+allowanceLimit: {{ $allowance.limiterBurst | int }}
+allowanceRemaining: {{ $allowance.remaining | int }}
 tracingHost: {{ $edge.tracing.host | quote }}
 tracingPort: {{ $edge.tracing.port | int }}
 tracingSamplePercent: {{ $edge.tracing.samplePercent }}

@@ -23,8 +23,7 @@
   {{- end }}
 {{- end -}}
 
-{{/* (root): the namespaces whose CodePools the controller reconciles, the release's first; as YAML under `all`. */}}
+{{/* (root): the namespaces whose CodePools the controller reconciles, the release's first; as a JSON list. */}}
 {{- define "curtail.watchedNamespaces" -}}
-all:
-  {{- prepend .Values.controller.watchNamespaces .Release.Namespace | toYaml | nindent 2 }}
+{{- prepend .Values.controller.watchNamespaces .Release.Namespace | toJson -}}
 {{- end -}}

@@ -18,7 +18,13 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { runAdsStream, type StreamFailure } from './ads-stream.ts'
 import { failureReasons, retryDelayMs } from './retry-delay.ts'
-import { newSession, type Session, type SessionEvent, stepSession } from './session.ts'
+import {
+  newSession,
+  type Rejection,
+  type Session,
+  type SessionEvent,
+  stepSession,
+} from './session.ts'
 import type { XdsConfig } from './settings.ts'
 
 /** The dependencies of a client. */
@@ -28,13 +34,13 @@ export interface AdsClientDeps {
   readonly typeUrl: string
   /**
    * Applies a version as a whole. Resolves to `undefined`, or to the reason why it is rejected.
-   * Never called while a version is being applied. `superseded` aborts when a newer response
-   * arrives or the stream closes.
+   * Never called while a version is being applied; called immediately to retry, so `apply` must
+   * delay retries. `superseded` aborts when a newer response arrives or the stream closes.
    */
   readonly apply: (
     response: DiscoveryResponse,
     superseded: AbortSignal,
-  ) => Promise<string | undefined>
+  ) => Promise<Rejection | undefined>
   /** Called for each failed attempt and each stream that was closed. */
   readonly onFailure: () => void
   readonly metrics: Pick<Metrics, 'xdsConnected' | 'xdsResponses' | 'xdsFailures'>
@@ -144,9 +150,10 @@ function tlsFailure(error: unknown): StreamFailure {
 function logRejection(
   log: AdsClientDeps['log'],
   fields: { readonly version: string; readonly err: unknown },
-): string {
+): Rejection {
   log.error(fields, 'cannot apply the version: it is rejected')
-  return fields.err instanceof Error ? fields.err.message : String(fields.err)
+  const message = fields.err instanceof Error ? fields.err.message : String(fields.err)
+  return { message, isRetryable: false }
 }
 
 /** Connects the state machine of the subscription to streams and to `apply`. */

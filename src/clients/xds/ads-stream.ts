@@ -38,6 +38,8 @@ type AdsCall = ReturnType<Client['makeBidiStreamRequest']>
 
 /** Servers that use gRPC for Go close connections with more frequent pings by default. */
 const KEEPALIVE_MS = 310_000
+/** TCP probes detect a host that has vanished 10 s later; servers do not see them. */
+const TCP_KEEPALIVE_MS = 10_000
 const KEEPALIVE_TIMEOUT_MS = 20_000
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** Requests that the server has not read yet. */
@@ -50,13 +52,15 @@ const DETAILS_LENGTH_MAX = 500
  */
 const attemptSockets = new AsyncLocalStorage<Set<Socket>>()
 subscribe('net.client.socket', (message) => {
-  attemptSockets.getStore()?.add((message as { readonly socket: Socket }).socket)
+  const { socket } = message as { readonly socket: Socket }
+  attemptSockets.getStore()?.add(socket.setKeepAlive(true, TCP_KEEPALIVE_MS))
 })
 
 /** Runs one stream until it fails; resolves to `undefined` if `signal` aborts it. Never rejects. */
 export async function runAdsStream(options: StreamOptions): Promise<StreamFailure | undefined> {
   const sockets = new Set<Socket>()
   const onOpen: StreamOptions['onOpen'] = (send) => {
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy() // another address
     sockets.clear()
     options.onOpen(send)
   }

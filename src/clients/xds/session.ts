@@ -15,8 +15,17 @@ export interface Session<R extends Received> {
   /** The version of the last response that was applied; empty: none. */
   readonly lastGood: string
   readonly applying: R | undefined
+  /** Whether `applying` has been rejected on its stream. */
+  readonly isRetry: boolean
   /** The newest response that arrived meanwhile. */
   readonly waiting: R | undefined
+}
+
+/** Why a response is rejected. */
+export interface Rejection {
+  readonly message: string
+  /** Whether the same response may be applied later: it is retried until a newer one arrives. */
+  readonly isRetryable: boolean
 }
 
 /** An event; streams have increasing numbers. */
@@ -25,7 +34,7 @@ export type SessionEvent<R extends Received> =
   | { readonly kind: 'closed'; readonly stream: number }
   | { readonly kind: 'received'; readonly response: R }
   /** The response in `applying` was applied, or, with an error, rejected as a whole. */
-  | { readonly kind: 'applied'; readonly error: string | undefined }
+  | { readonly kind: 'applied'; readonly error: Rejection | undefined }
 
 /** A request to send. */
 interface SendAction {
@@ -53,6 +62,7 @@ export const newSession: Session<never> = {
   stream: undefined,
   lastGood: '',
   applying: undefined,
+  isRetry: false,
   waiting: undefined,
 }
 
@@ -93,18 +103,24 @@ function receive<R extends Received>(session: Session<R>, response: R): SessionS
 
 function finish<R extends Received>(
   session: Session<R>,
-  error: string | undefined,
+  error: Rejection | undefined,
 ): SessionStep<R> {
-  const { applying: applied, waiting, stream } = session
+  const { applying: applied, waiting, stream, isRetry } = session
   if (applied === undefined) throw new Error('Cannot finish: no response is being applied')
   const lastGood = error === undefined ? applied.version : session.lastGood
-  const next = { stream, lastGood, applying: waiting, waiting: undefined }
+  const next = { stream, lastGood, applying: waiting, isRetry: false, waiting: undefined }
   // Only the newest response of the open stream is acknowledged; its nonce replaces earlier ones.
   if (waiting !== undefined) {
     return { session: next, actions: [{ kind: 'apply', response: waiting }] }
   }
   if (applied.stream !== stream) return { session: next, actions: [] }
   const { nonce } = applied
-  const acknowledgement = { isFirst: false, version: lastGood, nonce, error }
-  return { session: next, actions: [{ kind: 'send', stream, ...acknowledgement }] }
+  const acknowledgement = { isFirst: false, version: lastGood, nonce, error: error?.message }
+  const send = { kind: 'send', stream, ...acknowledgement } as const
+  if (error?.isRetryable !== true) return { session: next, actions: [send] }
+  const retry = { kind: 'apply', response: applied } as const
+  return {
+    session: { ...next, applying: applied, isRetry: true },
+    actions: isRetry ? [retry] : [send, retry],
+  }
 }

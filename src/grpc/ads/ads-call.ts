@@ -7,6 +7,7 @@ import { RULES_TYPE_URL } from '../../limiter/rules/version-parser.ts'
 import { type CallFault, statusCodes } from '../http2/status-codes.ts'
 import { encodeStatusMessage } from '../http2/status-message.ts'
 import { MessageReader } from '../message-reader.ts'
+import type { Budget } from '../http2/process-bounds.ts'
 import type { ReportFault } from './report-faults.ts'
 import {
   newStreamState,
@@ -26,6 +27,8 @@ export interface EncodedVersion extends SendableVersion {
 export interface AdsCallDeps {
   readonly newest: EncodedVersion | undefined
   readonly report: ReportFault
+  /** The connection's budget for incomplete requests. */
+  readonly budget: Budget
   /** Called after each change that concerns the limiter, and when the call is closed. */
   readonly onChange: () => void
 }
@@ -33,7 +36,7 @@ export interface AdsCallDeps {
 /** Why a connection without a subscription is closed. */
 export const NOT_SUBSCRIBED = 'the client has not subscribed to rules'
 /** A request that is larger is rejected; it contains metadata of the node, or a list of faults. */
-const REQUEST_BYTES_MAX = 256 * 1024
+const REQUEST_BYTES_MAX = 64 * 1024
 /** Requests within one interval of checks that neither subscribe nor settle a version. */
 const UNPRODUCTIVE_MAX = 100
 const NODE_LENGTH_MAX = 253
@@ -51,7 +54,6 @@ export class AdsCall {
   private readonly reader: MessageReader
   private hasNode = false
   private unproductive = 0
-  private bufferedBytes = 0
   /** The version in flight at the last check, if it was not written. */
   private unwritten: EncodedVersion | undefined
   private status: CallFault | undefined
@@ -60,16 +62,7 @@ export class AdsCall {
     this.stream = stream
     this.deps = deps
     this.state = newStreamState(deps.newest)
-    const budget = {
-      acquire: (bytes: number) => {
-        this.bufferedBytes += bytes
-        return this.bufferedBytes <= REQUEST_BYTES_MAX
-      },
-      release: (bytes: number) => {
-        this.bufferedBytes -= bytes
-      },
-    }
-    this.reader = new MessageReader(budget, 'identity')
+    this.reader = new MessageReader(deps.budget, 'identity')
     stream.on('data', (chunk: Buffer) => {
       this.read(chunk)
     })
@@ -97,6 +90,7 @@ export class AdsCall {
     if (this.isClosed) return
     this.isClosed = true
     this.status = status
+    this.reader.clear()
     this.stream.end()
   }
 
@@ -113,8 +107,13 @@ export class AdsCall {
 
   private read(chunk: Buffer): void {
     if (this.isClosed) return
-    if (this.reader.add(chunk) !== undefined) {
+    const { bufferedBytes, nextBytes = 0 } = this.reader
+    if (Math.max(bufferedBytes + chunk.length, nextBytes) > REQUEST_BYTES_MAX) {
       this.reject('protocol', tooLarge)
+      return
+    }
+    if (this.reader.add(chunk) !== undefined) {
+      this.reject('abuse', overBudget)
       return
     }
     const next = () => (this.isClosed ? undefined : this.reader.next())
@@ -122,6 +121,7 @@ export class AdsCall {
       if (Buffer.isBuffer(message)) this.receive(message)
       else this.reject('protocol', compressed)
     }
+    if (this.reader.bufferedBytes === 0) this.reader.clear()
   }
 
   private receive(message: Buffer): void {
@@ -200,6 +200,10 @@ const responseHeaders = { ':status': 200, 'content-type': 'application/grpc' }
 const tooLarge: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: `a request must have fewer than ${REQUEST_BYTES_MAX} bytes`,
+}
+const overBudget: CallFault = {
+  code: 'RESOURCE_EXHAUSTED',
+  details: 'too many incomplete requests are in flight',
 }
 const compressed: CallFault = {
   code: 'UNIMPLEMENTED',

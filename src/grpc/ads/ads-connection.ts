@@ -8,6 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { Duplex } from 'node:stream'
+import type { Budget } from '../http2/process-bounds.ts'
 import { ADS_METHOD } from '../../protobuf/discovery.ts'
 import { AdsCall, type EncodedVersion, NOT_SUBSCRIBED, rejectCall } from './ads-call.ts'
 import type { ReportFault } from './report-faults.ts'
@@ -16,6 +17,8 @@ import type { ReportFault } from './report-faults.ts'
 export interface AdsConnectionDeps {
   readonly newest: () => EncodedVersion | undefined
   readonly report: ReportFault
+  /** For incomplete requests. */
+  readonly budget: Budget
   readonly onChange: () => void
   readonly onClose: () => void
   /** The interval of pings, and the time within which a limiter must respond. */
@@ -82,8 +85,8 @@ export class AdsConnection {
       rejectCall(stream, isGrpc)
       return
     }
-    const { newest, report, onChange } = this.deps
-    this.call = new AdsCall(stream, { newest: newest(), report, onChange })
+    const { newest, report, budget, onChange } = this.deps
+    this.call = new AdsCall(stream, { newest: newest(), report, budget, onChange })
   }
 
   private check(): void {

@@ -61,6 +61,8 @@ export interface AdsServerOptions {
 const KEEPALIVE_MS = 10_000
 /** One address may use at most half of them. */
 const CONNECTIONS_MAX = 500
+/** Bytes of incomplete requests; one address may use at most half of them. */
+const INCOMPLETE_BYTES_MAX = 8 * 1024 * 1024
 /** Time that `close` waits for limiters that read slowly. */
 const CLOSE_MS_MAX = 1000
 
@@ -68,13 +70,15 @@ const CLOSE_MS_MAX = 1000
 export async function openAdsServer(options: AdsServerOptions): Promise<AdsServer> {
   const { port, tls, onChange, log, keepaliveMs = KEEPALIVE_MS } = options
   const reportFor = createFaultReport(log, options.metrics)
-  const bounds = new ProcessBounds(() => undefined, { ...processMax, connections: CONNECTIONS_MAX })
+  const max = { ...processMax, connections: CONNECTIONS_MAX, messages: INCOMPLETE_BYTES_MAX }
+  const bounds = new ProcessBounds(() => undefined, max)
   const connections = new Map<AdsConnection, string>()
   let newest: EncodedVersion | undefined
   const onConnection = (socket: Socket) => {
     const address = addressOf(socket)
     const report = reportFor(address)
     const share = bounds.open(address, () => {
+      report('abuse', 'the connection of a limiter is closed: it exceeds its share of the bounds')
       connection.destroy()
     })
     if (share === undefined) {
@@ -85,6 +89,7 @@ export async function openAdsServer(options: AdsServerOptions): Promise<AdsServe
     const connection = new AdsConnection(socket, {
       newest: () => newest,
       report,
+      budget: share.budgets.messages,
       onChange,
       onClose: () => {
         bounds.close(share)

@@ -25,8 +25,13 @@ export interface StreamState<V extends SendableVersion> {
   readonly inFlight: InFlight<V> | undefined
   /** The version that the client accepted last on this stream; empty: none. */
   readonly active: string
-  /** The version that was sent last, if the client rejected it. */
-  readonly rejected: { readonly version: string; readonly message: string } | undefined
+  /** The version that was settled last, if the client rejected it; it may still accept it. */
+  readonly rejected: RejectedVersion | undefined
+}
+
+/** A version that the client rejected. */
+interface RejectedVersion extends SendableVersion {
+  readonly message: string
 }
 
 /** An event of a stream. */
@@ -71,37 +76,44 @@ export function stepStream<V extends SendableVersion>(
     case 'request': {
       // A nonce in the first request is of an earlier stream.
       if (!state.isSubscribed) return sendNext({ ...state, isSubscribed: true })
-      const { inFlight } = state
-      const isStale = inFlight?.version.nonce !== event.nonce || inFlight.isSettled
-      if (isStale) return { state, send: undefined, isUnproductive: true }
-      const settled = { ...state, inFlight: { ...inFlight, isSettled: true } }
-      return sendNext({ ...settled, ...resultOf(inFlight.version.version, event) })
+      const { inFlight, rejected } = state
+      if (inFlight?.version.nonce === event.nonce && !inFlight.isSettled) {
+        const settled = { ...state, inFlight: { ...inFlight, isSettled: true } }
+        return sendNext({ ...settled, ...resultOf(inFlight.version, event) })
+      }
+      // A limiter retries a version that it rejected for a reason other than its content.
+      const retried = rejected?.nonce === event.nonce ? resultOf(rejected, event) : undefined
+      if (retried !== undefined && retried.rejected === undefined) {
+        return sendNext({ ...state, ...retried })
+      }
+      return { state: { ...state, ...retried }, send: undefined, isUnproductive: true }
     }
   }
 }
 
 /** An acceptance names the accepted version; anything else is a rejection. */
 function resultOf(
-  version: string,
+  { version, nonce }: SendableVersion,
   request: { readonly version: string; readonly error: string | undefined },
-) {
+): Partial<Pick<StreamState<never>, 'active' | 'rejected'>> {
   const { error } = request
   if (error === undefined && request.version === version) {
     return { active: version, rejected: undefined }
   }
   const message = error ?? `the client acknowledged the version '${request.version}' instead`
-  return { rejected: { version, message } }
+  return { rejected: { version, nonce, message } }
 }
 
-/** Sends the newest version, unless one is in flight, or the client has settled it already. */
+/**
+ * Sends the newest version, unless one is in flight, or the client has settled it last. The active
+ * version is also sent after a rejection, so that the client does not retry the rejected one.
+ */
 function sendNext<V extends SendableVersion>(state: StreamState<V>): StreamStep<V> {
-  const { isSubscribed, newest, inFlight: last, active } = state
+  const { isSubscribed, newest, inFlight: last, active, rejected } = state
   const isPending = last !== undefined && !(last.isWritten && last.isSettled)
   if (isPending) return { state, send: undefined, isUnproductive: false }
-  const isActive = newest?.version === active
-  const rejected = isActive ? undefined : state.rejected
-  const isRejected = newest?.version === rejected?.version
-  const send = isSubscribed && !isActive && !isRejected ? newest : undefined
+  const isSettled = newest?.version === (rejected?.version ?? active)
+  const send = isSubscribed && !isSettled ? newest : undefined
   const inFlight = send && { version: send, isWritten: false, isSettled: false }
-  return { state: { ...state, inFlight, rejected }, send, isUnproductive: false }
+  return { state: { ...state, inFlight }, send, isUnproductive: false }
 }

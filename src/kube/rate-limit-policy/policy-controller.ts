@@ -1,6 +1,6 @@
 // The controller of RateLimitPolicies: every replica watches them; the leader compiles them, sends
 // the rules to the limiters, and reports the result in the status of each policy.
-import { compile } from '../../policies/compile.ts'
+import { createCompiler } from '../../policies/compile.ts'
 import type { DomainGrant } from '../../policies/policy.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -11,26 +11,24 @@ import { runWorkers } from '../run-workers.ts'
 import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
 import { createWorkQueue } from '../work-queue.ts'
 import { createDebounce } from './debounce.ts'
-import { namespacesOf } from './parse-grants.ts'
-import { type ConnectedLimiter, createPolicyReports } from './report-policies.ts'
+import { createLastVersion, type LastVersionDeps } from './last-version.ts'
+import { createPolicyReports } from './report-policies.ts'
 import { createRuleVersions } from './rule-versions.ts'
+import {
+  type CompiledVersion,
+  openRulesPort,
+  type RulesPort,
+  type RulesPortDeps,
+} from './rules-port.ts'
 import { affectsRules, policyOf, type PolicyWatch, watchPolicies } from './watch-policies.ts'
 
-/** The xDS server that sends the rules to limiters. */
-interface RulesServer {
-  readonly port: number
-  publish(rules: { readonly version: string; readonly resources: readonly Uint8Array[] }): void
-  replicas(): readonly ConnectedLimiter[]
-  close(): Promise<void>
-}
-
 /** Dependencies of the controller. */
-export interface PolicyControllerDeps {
+export interface PolicyControllerDeps extends Pick<RulesPortDeps, 'openServer' | 'onPort'> {
   /** Rejects writes unless this replica leads. */
   readonly api: KubeApi
   readonly grants: readonly DomainGrant[]
-  /** Opens the port for limiters; `onChange` is called when their state changes. */
-  readonly openServer: (onChange: () => void) => Promise<RulesServer>
+  /** Where the newest version is stored; `undefined`: it is not stored. */
+  readonly store: Pick<LastVersionDeps, 'secret' | 'serialize'> | undefined
   readonly isLeading: () => boolean
   readonly events: EventRecorder
   readonly scheduler: Scheduler
@@ -48,7 +46,7 @@ export interface PolicyController {
   readonly watch: (signal: AbortSignal) => Promise<void>
   /**
    * Serves the rules until `signal` aborts, but not before all policies are listed: limiters keep
-   * their last rules. Throws OperatorError if the port cannot be opened.
+   * their last rules. Rejects only on a defect.
    */
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Updates the metrics that are sampled. */
@@ -59,6 +57,8 @@ export interface PolicyController {
 
 /** The name of the controller and of its queue in metrics. */
 const NAME = 'ratelimitpolicy'
+/** The key of the stored version in the queue; those of policies contain a `/`. */
+const VERSION_KEY = 'version'
 const WORKERS = 4
 /** A burst of changes is compiled once, at the latest after COMPILE_MS_MAX. */
 const COMPILE_QUIET_MS = 50
@@ -71,7 +71,10 @@ const WRITE_INTERVAL_MS = 20
 /** A write is aborted after 60 s; one that still runs after this time hangs. */
 const STUCK_WRITE_MS = 120_000
 const UNSYNCED_WARNING_MS = 10_000
+/** On stop: time for running writes, then for aborted ones, then for pending events. */
 const DRAIN_MS_MAX = 1000
+const ABORT_MS_MAX = 1000
+const FLUSH_MS_MAX = 500
 
 /** Creates the controller; it is not started. */
 export function createPolicyController(deps: PolicyControllerDeps): PolicyController {
@@ -84,27 +87,27 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
     if (failure === undefined && policies.unsynced().length === 0) markSynced(undefined)
   }
   const policies = watchPolicies(
-    { ...deps, namespaces: namespacesOf(deps.grants), onState },
+    { ...deps, onState },
     (change) => {
       if (affectsRules(change)) leader?.onPolicyChanged()
       else leader?.onStatusChanged()
     },
+    () => leader?.onPolicyChanged(),
   )
   return {
     watch: policies.run,
     async lead(signal) {
       await untilSynced({ policies, synced, scheduler, log }, signal)
       if (signal.aborted) return
-      const server = await deps.openServer(() => leader?.onStatusChanged())
-      log.info({ adsPort: server.port }, 'serving the rules of RateLimitPolicies')
-      leader = createLeader({ ...deps, policies, server, enqueue: queue.addAfter })
+      const port = openRulesPort(deps, () => leader?.onStatusChanged())
+      leader = createLeader({ ...deps, policies, port, enqueue: queue.addAfter })
       leader.onPolicyChanged()
-      await work({ ...deps, queue, write: leader.write }, signal, () => {
-        leader?.stop()
-        leader = undefined
-        queue.shutDown()
-      })
-      await server.close()
+      const working = work({ ...deps, queue, write: leader.write }, signal)
+      await untilAborted(signal)
+      leader.stop()
+      leader = undefined
+      queue.shutDown()
+      await Promise.all([working, port.close()])
     },
     updateMetrics() {
       queue.updateMetrics()
@@ -138,7 +141,7 @@ async function untilSynced(
   const isDone = Promise.race([synced, untilAborted(signal)])
   if (await completesWithin(scheduler, UNSYNCED_WARNING_MS, isDone)) return
   const namespaces = policies.unsynced()
-  log.warn({ namespaces }, 'no rules are sent until all RateLimitPolicies are listed')
+  log.warn({ namespaces }, 'no rules are sent until all RateLimitPolicies and API keys are listed')
   await isDone
 }
 
@@ -154,16 +157,18 @@ interface Leader {
 function createLeader(
   deps: PolicyControllerDeps & {
     readonly policies: PolicyWatch
-    readonly server: RulesServer
+    readonly port: RulesPort
     readonly enqueue: (key: string, ms: number) => void
   },
 ): Leader {
-  const { policies, server, grants, scheduler, metrics, log } = deps
+  const { policies, port, grants, scheduler, metrics, log } = deps
+  const compile = createCompiler(grants)
+  const outputs = createOutputs(deps)
   const versions = createRuleVersions()
   const reports = createPolicyReports({
     ...deps,
     versions,
-    limiters: () => server.replicas(),
+    limiters: port.replicas,
     nowMs: scheduler.nowMs,
   })
   const compiling = createDebounce({
@@ -176,10 +181,13 @@ function createLeader(
         return
       }
       try {
-        const compiled = policies.list().map(policyOf)
-        const compilation = compile(compiled, grants)
+        const compiled = policies.list().map((policy) => {
+          const secrets = policies.secretsOf(policy.metadata.namespace)
+          return policyOf(policy, secrets, versions.lastAcceptedOf(policy))
+        })
+        const compilation = compile(compiled)
         versions.record(compiled, compilation)
-        server.publish(compilation)
+        outputs.publish(compilation)
       } catch (err) {
         // A defect: the limiters keep the last version, and the next change is compiled.
         metrics.backgroundFailures.inc({ task: 'compile-policies' })
@@ -205,7 +213,7 @@ function createLeader(
   return {
     onPolicyChanged: compiling.trigger,
     onStatusChanged: reporting.trigger,
-    write: reports.write,
+    write: (key, signal) => outputs.write(key, signal) ?? reports.write(key, signal),
     counts: reports.counts,
     stop() {
       compiling.cancel()
@@ -215,26 +223,47 @@ function createLeader(
   }
 }
 
-/** Writes statuses until `signal` aborts; `stop` is called before the running writes end. */
+/** Sends versions to the limiters, and stores them in the Secret if there is one. */
+function createOutputs(
+  deps: PolicyControllerDeps & {
+    readonly port: RulesPort
+    readonly enqueue: (key: string, ms: number) => void
+  },
+) {
+  const { port, store } = deps
+  const enqueue = (ms: number) => {
+    deps.enqueue(VERSION_KEY, ms)
+  }
+  const stored = store && createLastVersion({ ...deps, ...store, enqueue })
+  return {
+    publish(rules: CompiledVersion) {
+      port.publish(rules)
+      stored?.record(rules)
+    },
+    /** Stores the newest version; `undefined` if the key is that of a policy. */
+    write: (key: string, signal: AbortSignal) =>
+      key === VERSION_KEY ? stored?.write(signal) : undefined,
+  }
+}
+
+/** Writes statuses and versions until the queue is shut down, then drains the writes. */
 async function work(
   deps: Pick<PolicyControllerDeps, 'scheduler' | 'metrics' | 'log' | 'events'> & {
     readonly queue: ReturnType<typeof createWorkQueue>
     readonly write: Leader['write']
   },
   signal: AbortSignal,
-  stop: () => void,
 ): Promise<void> {
   const { scheduler, log, events, write } = deps
   const aborting = new AbortController()
   const options = { ...deps, name: NAME, workers: WORKERS, reconcile: write }
   const working = runWorkers(options, aborting.signal)
   await untilAborted(signal)
-  stop()
   if (!(await completesWithin(scheduler, DRAIN_MS_MAX, working))) {
     aborting.abort()
-    if (!(await completesWithin(scheduler, DRAIN_MS_MAX, working)))
-      log.warn("statuses still being written at the stop's deadline: abandoned")
+    if (!(await completesWithin(scheduler, ABORT_MS_MAX, working)))
+      log.warn("writes still running at the stop's deadline: abandoned")
   }
-  if (!(await completesWithin(scheduler, DRAIN_MS_MAX, events.flush())))
+  if (!(await completesWithin(scheduler, FLUSH_MS_MAX, events.flush())))
     log.warn('events not written before the stop')
 }

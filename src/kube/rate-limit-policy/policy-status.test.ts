@@ -1,21 +1,32 @@
-// The status of a RateLimitPolicy for each outcome and each number of limiters.
+// The status of a RateLimitPolicy for each outcome and each number of limiters, and which
+// generation is active.
 import { expect, test } from '@jest/globals'
+import type { PolicySpec } from '../../policies/policy.ts'
 import { decidePolicyStatus, type ObservedPolicy } from './policy-status.ts'
 import type { RateLimitPolicyStatus } from './rate-limit-policy.ts'
 
 const metadata = { name: 'p', namespace: 'n', uid: 'u', resourceVersion: '9', generation: 3 }
+const spec: PolicySpec = {
+  ...{ domain: 'd', match: [{ key: 'k' }], limits: [] },
+  ...({ mode: 'Enforce', onStoreError: 'Local' } as const),
+}
 const observed: ObservedPolicy = {
   outcome: { accepted: true },
+  activeGeneration: 3,
+  accepted: { generation: 3, spec },
   active: 2,
   total: 2,
-  rejection: undefined,
+  isRejected: false,
   isSettling: false,
   nowMs: 0,
 }
 const conflict = { accepted: false, reason: 'Conflicted', message: 'the older policy a/b' } as const
 
 const shownOf = ({ observedGeneration, replicas, conditions = [] }: RateLimitPolicyStatus) => {
-  const shown = conditions.map(({ type, status, reason }) => `${type}=${status} ${reason}`)
+  const shown = conditions.map((condition) => {
+    const { type, status, reason, observedGeneration: of = 0 } = condition
+    return `${type}=${status} ${reason}${of === observedGeneration ? '' : ` of ${of}`}`
+  })
   const { active = 0, total = 0 } = replicas ?? {}
   return [`${observedGeneration ?? 0}: ${active}/${total}`, ...shown].join(', ')
 }
@@ -34,23 +45,60 @@ test.each<readonly [string, Partial<ObservedPolicy>, string]>([
   ],
   [
     'a limiter that rejects the rules',
-    { active: 1, rejection: 'no' },
+    { active: 1, isRejected: true },
     '3: 1/2, Accepted=True Accepted, Programmed=False Rejected, Stalled=True Rejected',
   ],
   [
     'a conflict',
-    { outcome: conflict, active: 0 },
-    '3: 0/2, Accepted=False Conflicted, Programmed=False NotAccepted, Stalled=True Conflicted',
+    { outcome: conflict, activeGeneration: undefined },
+    '3: 0/0, Accepted=False Conflicted, Programmed=False NotAccepted, Stalled=True Conflicted',
+  ],
+  [
+    'a conflict while an earlier generation is active',
+    { outcome: conflict, activeGeneration: 1 },
+    '3: 2/2, Accepted=False Conflicted, Programmed=True Programmed of 1, Stalled=True Conflicted',
+  ],
+  [
+    'a conflict while one of two limiters applies an earlier generation',
+    { outcome: conflict, activeGeneration: 1, active: 1 },
+    '3: 1/2, Accepted=False Conflicted, Programmed=False Pending of 1, Stalled=True Conflicted',
+  ],
+  [
+    'API keys that are missing',
+    { outcome: { accepted: true, reason: 'SecretNotFound', message: 'm' } },
+    '3: 2/2, Accepted=True SecretNotFound, Programmed=True Programmed',
   ],
 ])('%s', (_name, given, expected) => {
   expect(shownOf(decidePolicyStatus({ metadata }, { ...observed, ...given }))).toBe(expected)
 })
 
 test('the condition Accepted has the message of the compiler', () => {
-  const messageOf = (outcome: ObservedPolicy['outcome']) =>
-    decidePolicyStatus({ metadata }, { ...observed, outcome }).conditions?.[0]?.message
+  const messageOf = (outcome: ObservedPolicy['outcome'], activeGeneration?: number) =>
+    decidePolicyStatus({ metadata }, { ...observed, outcome, activeGeneration }).conditions?.[0]
+      ?.message
   expect(messageOf(conflict)).toBe('the older policy a/b')
-  expect(messageOf({ accepted: true, message: 'a warning' })).toBe('a warning')
+  expect(messageOf({ accepted: true, message: 'a warning' }, 3)).toBe('a warning')
+  expect(messageOf(conflict, 1)).toBe(
+    'the older policy a/b; the limits of generation 1 stay active',
+  )
+  const long = messageOf({ ...conflict, message: `x${'\u{1f600}'.repeat(1000)}` }, 1) ?? ''
+  expect(long).toMatch(/…; the limits of generation 1 stay active$/)
+  expect([long.length <= 1024, long.isWellFormed()]).toEqual([true, true])
+})
+
+test('the messages about limiters name the generation that is active', () => {
+  const messageOf = (given: Partial<ObservedPolicy>) =>
+    decidePolicyStatus({ metadata }, { ...observed, outcome: conflict, ...given }).conditions?.[1]
+      ?.message
+  expect(messageOf({ activeGeneration: 1 })).toBe('all limiters apply generation 1')
+  expect(messageOf({ activeGeneration: 1, active: 1 })).toBe('1 of 2 limiters apply generation 1')
+})
+
+test('the status keeps the last accepted spec, also while the rules do not contain it', () => {
+  const accepted = { generation: 1, spec }
+  const status = statusOf({ outcome: conflict, activeGeneration: undefined, accepted })
+  expect(status.accepted).toEqual(accepted)
+  expect(statusOf({ accepted: undefined })).not.toHaveProperty('accepted')
 })
 
 const statusOf = (given: Partial<ObservedPolicy>) =>
@@ -63,7 +111,7 @@ test.each<readonly [string, Partial<ObservedPolicy>, string]>([
   ['more limiters are connected', { active: 3, total: 3 }, PROGRAMMED.replace('2/2', '3/3')],
   [
     'a limiter rejects the rules',
-    { active: 1, rejection: 'no' },
+    { active: 1, isRejected: true },
     '3: 1/2, Accepted=True Accepted, Programmed=False Rejected, Stalled=True Rejected',
   ],
   [
@@ -82,7 +130,7 @@ test.each<readonly [string, Partial<ObservedPolicy>, string]>([
 })
 
 test('a new leader does not keep the numbers of another generation', () => {
-  const status = { ...statusOf({}), observedGeneration: 2 }
+  const status = statusOf({ activeGeneration: 2, accepted: { generation: 2, spec } })
   const next = decidePolicyStatus(
     { metadata, status },
     { ...observed, active: 0, total: 1, isSettling: true },

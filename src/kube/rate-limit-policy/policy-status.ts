@@ -1,6 +1,6 @@
-// Decides the status of a RateLimitPolicy: whether the compiler accepted it, and how many limiters
-// apply it. Pure.
-import type { PolicyOutcome } from '../../policies/policy.ts'
+// Decides the status of a RateLimitPolicy: whether the compiler accepted it, which generation is
+// active, and how many limiters apply that. Pure.
+import type { AcceptedSpec, PolicyOutcome } from '../../policies/policy.ts'
 import { mergeConditions, type NewCondition } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
 import type { RateLimitPolicy, RateLimitPolicyStatus } from './rate-limit-policy.ts'
@@ -8,12 +8,16 @@ import type { RateLimitPolicy, RateLimitPolicyStatus } from './rate-limit-policy
 /** The observed state of a policy and of the limiters. */
 export interface ObservedPolicy {
   readonly outcome: PolicyOutcome
-  /** Limiters that accepted a version with this generation of the policy. */
+  /** The generation that the rules contain; `undefined`: none. */
+  readonly activeGeneration: number | undefined
+  /** The spec that was accepted last, also if the rules do not contain it. */
+  readonly accepted: AcceptedSpec | undefined
+  /** Limiters that accepted a version with the active generation. */
   readonly active: number
   /** All limiters. */
   readonly total: number
-  /** Why a limiter rejects the newest version, which contains the policy. */
-  readonly rejection: string | undefined
+  /** Whether a limiter rejects the rules with the active generation. */
+  readonly isRejected: boolean
   /** Whether limiters of the previous status may still reconnect to a new leader. */
   readonly isSettling: boolean
   readonly nowMs: number
@@ -25,64 +29,106 @@ export function decidePolicyStatus(
   observed: ObservedPolicy,
 ): RateLimitPolicyStatus {
   const { generation = 0 } = metadata
-  const isSame = before?.observedGeneration === generation
-  const replicas = replicasOf(observed, isSame ? before.replicas : undefined)
-  const conditions = conditionsOf(observed, replicas)
+  const { activeGeneration, accepted, nowMs } = observed
   const previous = (before?.conditions ?? []) as readonly Condition[]
-  return {
+  const merge = (conditions: readonly NewCondition[], of: number) =>
+    mergeConditions(previous, conditions, { nowMs, generation: of })
+  const status = {
     observedGeneration: generation,
+    // The compiler has only specs that the API server has validated.
+    ...(accepted && { accepted: accepted as NonNullable<RateLimitPolicyStatus['accepted']> }),
+  }
+  const acceptance = acceptanceOf(observed)
+  if (activeGeneration === undefined) {
+    const message = 'the limiters do not receive the policy, because it is not accepted'
+    const programmed = newCondition('Programmed', 'False', { reason: 'NotAccepted', message })
+    const conditions = [acceptance, programmed, ...stallOf(acceptance)]
+    return { ...status, conditions: merge(conditions, generation) }
+  }
+  const isSame = before?.accepted?.generation === activeGeneration
+  const replicas = replicasOf(observed, isSame ? before.replicas : undefined)
+  const problem = problemOf(observed, replicas, nameOf(observed, generation))
+  const programmed = problem
+    ? newCondition('Programmed', 'False', problem)
+    : newCondition('Programmed', 'True', {
+        reason: 'Programmed',
+        message: `all limiters apply ${nameOf(observed, generation)}`,
+      })
+  return {
+    ...status,
     replicas,
-    conditions: mergeConditions(previous, conditions, { nowMs: observed.nowMs, generation }),
+    conditions: [
+      ...merge([acceptance], generation),
+      ...merge([programmed], activeGeneration),
+      ...merge(progressOf(acceptance, problem), generation),
+    ],
   }
 }
 
 type Replicas = NonNullable<RateLimitPolicyStatus['replicas']>
+type Cause = Pick<NewCondition, 'reason' | 'message'>
+
+function newCondition(
+  type: string,
+  status: NewCondition['status'],
+  { reason, message }: Cause,
+): NewCondition {
+  return { type, status, reason, message }
+}
+
+/** What the limiters apply, in messages. */
+function nameOf({ activeGeneration = 0 }: ObservedPolicy, generation: number): string {
+  return activeGeneration === generation ? 'the policy' : `generation ${activeGeneration}`
+}
+
+/** The API server rejects messages of more than 1024 characters; the end must remain. */
+const CAUSE_LENGTH_MAX = 900
+
+function acceptanceOf({ outcome, activeGeneration }: ObservedPolicy): NewCondition {
+  if (outcome.accepted) {
+    const { reason = 'Accepted', message = 'the limiters receive the policy' } = outcome
+    return newCondition('Accepted', 'True', { reason, message })
+  }
+  const { reason, message } = outcome
+  if (activeGeneration === undefined) return newCondition('Accepted', 'False', { reason, message })
+  const cause =
+    message.length > CAUSE_LENGTH_MAX ? `${message.slice(0, CAUSE_LENGTH_MAX)}…` : message
+  const active = `the limits of generation ${activeGeneration} stay active`
+  return newCondition('Accepted', 'False', { reason, message: `${cause}; ${active}` })
+}
+
+function stallOf({ status, reason, message }: NewCondition): NewCondition[] {
+  return status === 'False' ? [newCondition('Stalled', 'True', { reason, message })] : []
+}
+
+function progressOf(acceptance: NewCondition, problem: Cause | undefined): NewCondition[] {
+  const stall = stallOf(acceptance)
+  if (stall.length > 0 || problem === undefined) return stall
+  const type = problem.reason === 'Rejected' ? 'Stalled' : 'Reconciling'
+  return [newCondition(type, 'True', problem)]
+}
 
 /** A new leader keeps the numbers of its predecessor until the limiters have reconnected. */
 function replicasOf(
-  { outcome, active, total, rejection, isSettling }: ObservedPolicy,
+  { active, total, isRejected, isSettling }: ObservedPolicy,
   before: Replicas | undefined,
 ): Replicas {
-  const current = { active: outcome.accepted ? active : 0, total }
-  if (!isSettling || rejection !== undefined || before === undefined) return current
-  return current.active <= before.active && total <= before.total ? before : current
-}
-
-function conditionsOf(observed: ObservedPolicy, replicas: Replicas): NewCondition[] {
-  const { outcome } = observed
-  if (!outcome.accepted) {
-    const { reason, message } = outcome
-    const programmed = 'the limiters do not receive the policy, because it is not accepted'
-    return [
-      { type: 'Accepted', status: 'False', reason, message },
-      { type: 'Programmed', status: 'False', reason: 'NotAccepted', message: programmed },
-      { type: 'Stalled', status: 'True', reason, message },
-    ]
-  }
-  const { message = 'the limiters receive the policy' } = outcome
-  const accepted: NewCondition = { type: 'Accepted', status: 'True', reason: 'Accepted', message }
-  const problem = problemOf(observed, replicas)
-  if (problem === undefined) {
-    const applied = 'all limiters apply the policy'
-    return [
-      accepted,
-      { type: 'Programmed', status: 'True', reason: 'Programmed', message: applied },
-    ]
-  }
-  const type = problem.reason === 'Rejected' ? 'Stalled' : 'Reconciling'
-  return [
-    accepted,
-    { type: 'Programmed', status: 'False', ...problem },
-    { type, status: 'True', ...problem },
-  ]
+  const current = { active, total }
+  if (!isSettling || isRejected || before === undefined) return current
+  return active <= before.active && total <= before.total ? before : current
 }
 
 function problemOf(
-  { rejection }: ObservedPolicy,
+  { isRejected }: ObservedPolicy,
   { active, total }: Replicas,
-): Pick<NewCondition, 'reason' | 'message'> | undefined {
-  if (rejection !== undefined) return { reason: 'Rejected', message: rejection }
+  name: string,
+): Cause | undefined {
+  if (isRejected) {
+    // The log of the controller has the cause: it can be about policies of other namespaces.
+    const message = 'a limiter rejects the newest rules, and keeps its previous ones'
+    return { reason: 'Rejected', message }
+  }
   if (total === 0) return { reason: 'NoLimiters', message: 'no limiter is connected' }
   if (active >= total) return undefined
-  return { reason: 'Pending', message: `${active} of ${total} limiters apply the policy` }
+  return { reason: 'Pending', message: `${active} of ${total} limiters apply ${name}` }
 }

@@ -30,6 +30,20 @@ export interface RateLimitPolicySpec {
      * every value, and each value has separate counters.
      */
     readonly value?: string
+    /**
+     * The entry matches each API key of this Secret, and each key has separate counters.
+     * Every value of the Secret is an API key. The Secret must have the label
+     * curtail.dev/api-keys=true. Only the last entry may have it.
+     */
+    readonly secretRef?: {
+      /** Name of the Secret, in the namespace of the policy. */
+      readonly name: string
+    }
+    /** Several Secrets by their labels, instead of secretRef. */
+    readonly secretSelector?: {
+      /** The labels that the Secrets must have. */
+      readonly matchLabels: Readonly<Record<string, string>>
+    }
   }[]
   /** The limits. A request is admitted if all of them admit it. */
   readonly limits: readonly {
@@ -72,9 +86,22 @@ export interface RateLimitPolicySpec {
 export interface RateLimitPolicyStatus {
   /** The generation of the spec that this status describes. */
   readonly observedGeneration?: number
-  /** The limiters that are connected to the controller. */
+  /**
+   * The spec that was accepted last. The limiters apply it also while a later one is not
+   * accepted.
+   */
+  readonly accepted?: {
+    /** The generation of the policy with this spec. */
+    readonly generation: number
+    /** Which requests are limited, and how. */
+    readonly spec: RateLimitPolicySpec
+  }
+  /**
+   * The limiters that are connected to the controller. Absent if no generation of the
+   * policy is active.
+   */
   readonly replicas?: {
-    /** Limiters that acknowledged rules with this generation of the policy. */
+    /** Limiters that acknowledged rules with the accepted generation of the policy. */
     readonly active: number
     /** All of them. */
     readonly total: number

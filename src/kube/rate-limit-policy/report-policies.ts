@@ -10,13 +10,13 @@ import { keyOf } from '../objects.ts'
 import type { ReconcileResult } from '../run-workers.ts'
 import { applyStatus, isSameStatus } from '../status.ts'
 import { createLimiterCount, LIMITER_RECONNECT_MS } from './limiter-count.ts'
-import { decidePolicyStatus } from './policy-status.ts'
+import { decidePolicyStatus, type ObservedPolicy } from './policy-status.ts'
 import {
   RATE_LIMIT_POLICIES,
   type RateLimitPolicy,
   type RateLimitPolicyStatus,
 } from './rate-limit-policy.ts'
-import type { RuleVersions } from './rule-versions.ts'
+import type { CompiledPolicy, RuleVersions } from './rule-versions.ts'
 import type { PolicyWatch } from './watch-policies.ts'
 
 /** A limiter that is connected to the controller. */
@@ -32,66 +32,59 @@ export interface ConnectedLimiter {
 /** Dependencies of the reports. */
 export interface ReportDeps {
   readonly api: Pick<KubeApi, 'call'>
-  readonly policies: PolicyWatch
+  readonly policies: Pick<PolicyWatch, 'list' | 'get' | 'replace'>
   readonly versions: RuleVersions
   readonly limiters: () => readonly ConnectedLimiter[]
-  readonly events: EventRecorder
+  readonly events: Pick<EventRecorder, 'emit'>
   readonly nowMs: () => number
   readonly wallMs: () => number
-  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly log: Pick<Log, 'warn'>
 }
 
 /** Reports of the leader. */
 export interface PolicyReports {
-  /** The keys of the policies whose status must be written. */
+  /** The keys of policies whose status must be written: at most OUTDATED_MAX. */
   readonly outdated: () => readonly string[]
   /** Writes the status of a policy. Throws KubeError. */
   readonly write: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
-  /** When statuses can change although nothing happens; `undefined`: never. */
+  /** When more statuses must be written although nothing happens; `undefined`: never. */
   readonly nextChangeMs: () => number | undefined
   /** Limiters that have the newest version, that have another one, and that left recently. */
   readonly counts: () => Readonly<Record<'current' | 'outdated' | 'missing', number>>
 }
 
+/** So that one namespace cannot fill the queue; the namespaces take turns. */
+const OUTDATED_MAX = 200
+/** If more are outdated, they are compared after this time, unless a status changes earlier. */
+const NEXT_OUTDATED_MS = 5000
+
 /** Creates the reports of a process that has just become the leader. */
 export function createPolicyReports(deps: ReportDeps): PolicyReports {
-  const { policies, versions, nowMs } = deps
-  const count = createLimiterCount()
+  const { policies, nowMs } = deps
+  const limiters = observeLimiters(deps)
   const reportChange = createChangeReport(deps)
-  const settledAtMs = nowMs() + LIMITER_RECONNECT_MS
-  /** The highest number of limiters with rules so far. */
-  let peak = 0
-  const statusOf = (policy: RateLimitPolicy, connected: readonly ConnectedLimiter[]) => {
-    const { uid, generation = 0 } = policy.metadata
-    const compiled = versions.get(keyOf(policy))
-    if (compiled?.uid !== uid || compiled.generation !== generation) return undefined
-    const behind = connected.filter(({ active }) => versions.numberOf(active) < compiled.since)
-    return decidePolicyStatus(policy, {
-      outcome: compiled.outcome,
-      active: connected.length - behind.length,
-      total: count.total(nowMs()),
-      rejection: rejectionOf(behind),
-      isSettling: nowMs() < settledAtMs && peak < (policy.status?.replicas?.total ?? 0),
-      nowMs: deps.wallMs(),
-    })
-  }
-  const observe = () => {
-    const connected = deps.limiters()
-    count.observe(connected.length, nowMs())
-    peak = Math.max(peak, connected.filter(({ active }) => active !== '').length)
-    return connected
-  }
+  const statusOf = createStatusDecision(deps, limiters)
+  let moreAtMs: number | undefined
   return {
     outdated() {
-      const connected = observe()
-      return policies.list().flatMap((policy) => {
-        const status = statusOf(policy, connected)
-        return status === undefined || isSameStatus(policy.status, status) ? [] : [keyOf(policy)]
-      })
+      limiters.observe()
+      const turns = new Map<string, string[]>()
+      for (const policy of policies.list()) {
+        const { namespace } = policy.metadata
+        const keys = turns.get(namespace) ?? []
+        turns.set(namespace, keys)
+        if (keys.length > OUTDATED_MAX) continue
+        const status = statusOf(policy)
+        if (status !== undefined && !isSameStatus(policy.status, status)) keys.push(keyOf(policy))
+      }
+      const keys = interleave([...turns.values()])
+      moreAtMs = keys.length > OUTDATED_MAX ? nowMs() + NEXT_OUTDATED_MS : undefined
+      return keys.slice(0, OUTDATED_MAX)
     },
     async write(key, signal) {
+      limiters.observe()
       const policy = policies.get(key)
-      const status = policy && statusOf(policy, observe())
+      const status = policy && statusOf(policy)
       if (policy === undefined || status === undefined) return {}
       if (isSameStatus(policy.status, status)) return {}
       try {
@@ -110,9 +103,84 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       return {}
     },
     nextChangeMs() {
-      const next = [count.nextChangeMs(), settledAtMs].filter((ms) => ms !== undefined)
+      const next = [limiters.nextChangeMs(), moreAtMs].filter((ms) => ms !== undefined)
       const later = next.filter((ms) => ms > nowMs())
       return later.length === 0 ? undefined : Math.min(...later)
+    },
+    counts: limiters.counts,
+  }
+}
+
+/** The first key of each list, then the second of each, and so on. */
+function interleave(lists: readonly (readonly string[])[]): string[] {
+  return lists
+    .flatMap((keys) => keys.map((key, at) => ({ key, at })))
+    .sort((a, b) => a.at - b.at)
+    .map(({ key }) => key)
+}
+
+/** Decides the status of a policy; `undefined` if it has not changed since the last decision. */
+function createStatusDecision(
+  { versions, wallMs }: Pick<ReportDeps, 'versions' | 'wallMs'>,
+  limiters: ObservedLimiters,
+) {
+  /** Objects whose status was equal to the decided one, with what it was decided from. */
+  const equal = new WeakMap<RateLimitPolicy, { compiled: CompiledPolicy; state: string }>()
+  return (policy: RateLimitPolicy): RateLimitPolicyStatus | undefined => {
+    const { uid, generation = 0 } = policy.metadata
+    const compiled = versions.get(keyOf(policy))
+    if (compiled?.uid !== uid || compiled.generation !== generation) return undefined
+    const { outcome, active, accepted, since } = compiled
+    const observed = limiters.stateFor(since, policy.status?.replicas?.total ?? 0)
+    const state = active === undefined ? '' : JSON.stringify(observed)
+    const before = equal.get(policy)
+    if (before?.compiled === compiled && before.state === state) return undefined
+    const status = decidePolicyStatus(policy, {
+      ...{ outcome, accepted, activeGeneration: active?.generation, nowMs: wallMs() },
+      ...observed,
+    })
+    if (isSameStatus(policy.status, status)) equal.set(policy, { compiled, state })
+    return status
+  }
+}
+
+interface ObservedLimiters {
+  readonly observe: () => void
+  /** The limiters, for a policy that is in all versions from a number on. */
+  readonly stateFor: (
+    since: number,
+    totalBefore: number,
+  ) => Pick<ObservedPolicy, 'active' | 'total' | 'isRejected' | 'isSettling'>
+  readonly counts: PolicyReports['counts']
+  readonly nextChangeMs: () => number | undefined
+}
+
+/** Observes the limiters of a process that has just become the leader. */
+function observeLimiters(deps: ReportDeps): ObservedLimiters {
+  const { versions, nowMs } = deps
+  const count = createLimiterCount()
+  const logRejections = createRejectionLog(deps)
+  const settledAtMs = nowMs() + LIMITER_RECONNECT_MS
+  /** The highest number of limiters with rules so far. */
+  let peak = 0
+  const observe = () => {
+    const connected = deps.limiters()
+    const counted = connected.map(({ active, rejected }) => ({
+      version: versions.numberOf(active),
+      isRejecting: rejected !== undefined,
+    }))
+    count.observe(counted, nowMs())
+    peak = Math.max(peak, connected.filter(({ active }) => active !== '').length)
+    logRejections(connected)
+    return connected
+  }
+  return {
+    observe,
+    stateFor(since, totalBefore) {
+      const [active, total] = [count.active(since, nowMs()), count.total(nowMs())]
+      const isRejected = active < total && count.isRejecting(since, nowMs())
+      const isSettling = nowMs() < settledAtMs && peak < totalBefore
+      return { active, total, isRejected, isSettling }
     },
     counts() {
       const connected = observe()
@@ -120,35 +188,57 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       const missing = count.total(nowMs()) - connected.length
       return { current, outdated: connected.length - current, missing }
     },
+    nextChangeMs() {
+      const next = [count.nextChangeMs(nowMs()), settledAtMs].filter((ms) => ms !== undefined)
+      const later = next.filter((ms) => ms > nowMs())
+      return later.length === 0 ? undefined : Math.min(...later)
+    },
   }
 }
 
-function rejectionOf(behind: readonly ConnectedLimiter[]): string | undefined {
-  const limiter = behind.find(({ rejected }) => rejected !== undefined)
-  if (limiter?.rejected === undefined) return undefined
-  const { node, address, rejected } = limiter
-  return `limiter ${node} at ${address} rejects the rules: ${rejected.message}`
+const REJECTIONS_MAX = 1000
+const DETAIL_LENGTH_MAX = 500
+
+/** Logs each version that a limiter rejects once. */
+function createRejectionLog({ log }: Pick<ReportDeps, 'log'>) {
+  const logged = new LRUCache<string, true>({ max: REJECTIONS_MAX })
+  return (limiters: readonly ConnectedLimiter[]): void => {
+    for (const { node, address, rejected } of limiters) {
+      if (rejected === undefined) continue
+      const { version, message } = rejected
+      const key = JSON.stringify([node, address, version])
+      if (logged.has(key)) continue
+      logged.set(key, true)
+      const detail = message.slice(0, DETAIL_LENGTH_MAX).toWellFormed()
+      log.warn({ limiter: node, address, version, detail }, 'limiter rejects the rules')
+    }
+  }
 }
 
 /** The conditions of policies that no event reports. */
-const QUIET_REASONS = ['Pending', 'NoLimiters', 'NotAccepted']
+const QUIET_REASONS = ['Pending', 'NoLimiters', 'NotAccepted', 'Rejected']
 const PROGRAMMED_MAX = 10_000
 
 /** Reports the changes of conditions; for limiters that restart, nothing is reported. */
 function createChangeReport(deps: Pick<ReportDeps, 'events' | 'log'>) {
-  /** The generation of each policy that has been programmed. */
+  /** The accepted generation of each policy that has been programmed. */
   const programmed = new LRUCache<string, number>({ max: PROGRAMMED_MAX })
   return (policy: RateLimitPolicy, status: RateLimitPolicyStatus): void => {
-    const { uid, generation = 0 } = policy.metadata
-    const before = policy.status?.observedGeneration === generation ? policy.status : undefined
-    const isProgrammed = (of: typeof before) => conditionOf(of, 'Programmed')?.status === 'True'
-    if (isProgrammed(before)) programmed.set(uid, generation)
-    const wasProgrammed = programmed.get(uid) === generation
-    if (isProgrammed(status)) programmed.set(uid, generation)
+    const { uid } = policy.metadata
+    const { status: before } = policy
+    const note = (of: typeof before) => {
+      const isProgrammed = conditionOf(of, 'Programmed')?.status === 'True'
+      if (isProgrammed) programmed.set(uid, of?.accepted?.generation ?? 0)
+    }
+    note(before)
+    const wasProgrammed = programmed.get(uid) === (status.accepted?.generation ?? 0)
+    note(status)
     for (const type of ['Accepted', 'Programmed'] as const) {
       const current = conditionOf(status, type)
       if (current === undefined || QUIET_REASONS.includes(current.reason)) continue
-      if (conditionOf(before, type)?.reason === current.reason) continue
+      const last = conditionOf(before, type)
+      const isSame = last?.observedGeneration === current.observedGeneration
+      if (isSame && last?.reason === current.reason) continue
       if (current.reason === 'Programmed' && wasProgrammed) continue
       emitEvent(deps, policy, current)
     }
@@ -162,9 +252,10 @@ function emitEvent(
 ): void {
   const { apiVersion, kind } = RATE_LIMIT_POLICIES
   const regarding = { apiVersion, kind, namespace, name, uid }
-  const isNormal = status === 'True'
+  const isNormal = reason === type
   const entry = { namespace, policy: name, reason, detail: note }
-  if (!isNormal) log.warn(entry, `policy not ${type.toLowerCase()}`)
+  if (status !== 'True') log.warn(entry, `policy not ${type.toLowerCase()}`)
+  else if (!isNormal) log.warn(entry, 'policy without some of its API keys')
   const action = type === 'Accepted' ? 'Compile' : 'Send'
   events.emit({ regarding, type: isNormal ? 'Normal' : 'Warning', reason, action, note })
 }

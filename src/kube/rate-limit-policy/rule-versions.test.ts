@@ -1,9 +1,10 @@
 // Which version contains which generation of a policy, also when the rules return to a version.
 import { expect, test } from '@jest/globals'
-import type { Policy, PolicyOutcome } from '../../policies/policy.ts'
+import type { AcceptedSpec, Policy, PolicyOutcome } from '../../policies/policy.ts'
 import { createRuleVersions } from './rule-versions.ts'
 
 const accepted: PolicyOutcome = { accepted: true }
+const spec = { match: [], limits: [], mode: 'Enforce', onStoreError: 'Local' } as const
 const rejected: PolicyOutcome = { accepted: false, reason: 'Conflicted', message: 'm' }
 
 /** Records compilations, and lists the versions that contain the current state of a policy. */
@@ -15,18 +16,15 @@ function createRecord() {
     compile: (version: string, policies: Readonly<Record<string, number | PolicyOutcome>>) => {
       const entries = Object.entries(policies)
       seen.push(version)
+      const outcomes = new Map<string, PolicyOutcome>()
+      const active = new Map<string, AcceptedSpec>()
+      for (const [name, given] of entries) {
+        outcomes.set(`n/${name}`, typeof given === 'number' ? accepted : given)
+        if (typeof given === 'number') active.set(`n/${name}`, { generation: given, spec })
+      }
       versions.record(
         entries.map(([name, given]) => policyOf(name, typeof given === 'number' ? given : 1)),
-        {
-          version,
-          resources: [],
-          outcomes: new Map(
-            entries.map(([name, given]) => [
-              `n/${name}`,
-              typeof given === 'number' ? accepted : given,
-            ]),
-          ),
-        },
+        { version, resources: [], outcomes, active },
       )
     },
     versionsWith: (name: string) => {
@@ -37,7 +35,6 @@ function createRecord() {
 }
 
 function policyOf(name: string, generation: number): Policy {
-  const spec = { match: [], limits: [], mode: 'Enforce', onStoreError: 'Local' } as const
   return { namespace: 'n', name, uid: name, createdMs: 0, generation, spec }
 }
 
@@ -68,6 +65,43 @@ test('a policy is in the versions since it was accepted', () => {
   expect(versionsWith('p')).toBe('c')
   compile('d', {})
   expect(versionsWith('p')).toBe('')
+})
+
+test('the spec that was accepted last stays known while it is not active', () => {
+  const { compile, versions } = createRecord()
+  const metadata = { namespace: 'n', name: 'p', uid: 'p', resourceVersion: '1' }
+  const stored = { generation: 7, spec }
+  const object = { metadata, spec, status: { accepted: stored } }
+  expect(versions.lastAcceptedOf(object)).toBe(stored)
+  compile('a', { p: 1 })
+  compile('b', { p: rejected })
+  expect(versions.get('n/p')).toMatchObject({ active: undefined, accepted: undefined })
+  compile('c', { p: 2 })
+  expect(versions.lastAcceptedOf(object)).toEqual({ generation: 2, spec })
+  const recreated = { ...object, metadata: { ...metadata, uid: 'q' } }
+  expect(versions.lastAcceptedOf(recreated)).toBe(stored)
+})
+
+test('a policy that does not change is the same object after a compilation', () => {
+  const { compile, versions } = createRecord()
+  compile('a', { p: 1, q: rejected })
+  const before = ['n/p', 'n/q'].map(versions.get)
+  compile('b', { p: 1, q: { ...rejected } })
+  expect(['n/p', 'n/q'].map((key, at) => versions.get(key) === before[at])).toEqual([true, true])
+})
+
+test('a policy is in the versions since its API keys changed', () => {
+  const { versions } = createRecord()
+  const active = new Map([['n/p', { generation: 1, spec }]])
+  const sinceWith = (...hashes: string[]) => {
+    const version = `with ${hashes.join()}`
+    const outcomes = new Map([['n/p', accepted]])
+    versions.record([{ ...policyOf('p', 1), apiKeys: { hashes } }], {
+      ...{ version, resources: [], outcomes, active },
+    })
+    return versions.get('n/p')?.since
+  }
+  expect(['a', 'a', 'b'].map((hash) => sinceWith(hash))).toEqual([1, 1, 3])
 })
 
 test('a version that was never compiled contains nothing', () => {

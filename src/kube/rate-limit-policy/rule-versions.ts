@@ -1,14 +1,23 @@
 // Which version of the rules contains which generation of a policy. A version has the number of the
 // last compilation that resulted in it; a policy is in every version since its last change.
+import { isDeepStrictEqual } from 'node:util'
 import type { Compilation } from '../../policies/compile.ts'
-import type { Policy, PolicyOutcome } from '../../policies/policy.ts'
+import type { AcceptedSpec, Policy, PolicyOutcome } from '../../policies/policy.ts'
+import { keyOf } from '../objects.ts'
+import type { RateLimitPolicy } from './rate-limit-policy.ts'
 
-/** A policy in the newest compilation. */
-interface CompiledPolicy {
+/** A policy in the newest compilation; the same object as long as nothing changes. */
+export interface CompiledPolicy {
   readonly uid: string
   readonly generation: number
   readonly outcome: PolicyOutcome
-  /** The first compilation with this generation and this outcome. */
+  /** The spec that the rules contain. */
+  readonly active: AcceptedSpec | undefined
+  /** The spec that was accepted last. */
+  readonly accepted: AcceptedSpec | undefined
+  /** The hashes of the API keys with that spec. */
+  readonly hashes: readonly string[] | undefined
+  /** The first compilation with `active` and `hashes`. */
   readonly since: number
 }
 
@@ -18,6 +27,8 @@ export interface RuleVersions {
   readonly record: (policies: readonly Policy[], compilation: Compilation) => void
   /** A policy of the newest compilation by `namespace/name`. */
   readonly get: (key: string) => CompiledPolicy | undefined
+  /** The spec of a policy that was accepted last, also if its status does not have it yet. */
+  readonly lastAcceptedOf: (policy: RateLimitPolicy) => AcceptedSpec | undefined
   /** The number of a version; 0 if it is unknown. */
   readonly numberOf: (version: string) => number
   /** The newest version; empty before the first compilation. */
@@ -33,7 +44,7 @@ export function createRuleVersions(): RuleVersions {
   let compiled: ReadonlyMap<string, CompiledPolicy> = new Map()
   let [last, newest] = [0, '']
   return {
-    record(policies, { version, outcomes }) {
+    record(policies, { version, outcomes, active }) {
       last++
       newest = version
       numbers.delete(version)
@@ -41,21 +52,45 @@ export function createRuleVersions(): RuleVersions {
       const [oldest] = numbers.keys()
       if (numbers.size > VERSIONS_MAX && oldest !== undefined) numbers.delete(oldest)
       const next = new Map<string, CompiledPolicy>()
-      for (const { namespace, name, uid, generation } of policies) {
-        const key = `${namespace}/${name}`
+      for (const policy of policies) {
+        const key = `${policy.namespace}/${policy.name}`
         const outcome = outcomes.get(key)
         if (outcome === undefined) throw new Error(`the compilation has no outcome of ${key}`)
-        const before = compiled.get(key)
-        const isUnchanged =
-          before?.uid === uid &&
-          before.generation === generation &&
-          before.outcome.accepted === outcome.accepted
-        next.set(key, { uid, generation, outcome, since: isUnchanged ? before.since : last })
+        const result = { outcome, active: active.get(key) }
+        next.set(key, resultOf(policy, result, { before: compiled.get(key), number: last }))
       }
       compiled = next
     },
     get: (key) => compiled.get(key),
+    lastAcceptedOf(policy) {
+      const known = compiled.get(keyOf(policy))
+      return known?.uid === policy.metadata.uid ? known.accepted : policy.status?.accepted
+    },
     numberOf: (version) => numbers.get(version) ?? 0,
     newest: () => newest,
   }
+}
+
+function resultOf(
+  policy: Policy,
+  { outcome, active }: Pick<CompiledPolicy, 'outcome' | 'active'>,
+  previous: { readonly before: CompiledPolicy | undefined; readonly number: number },
+): CompiledPolicy {
+  const { uid, generation, accepted } = policy
+  const before = previous.before?.uid === uid ? previous.before : undefined
+  const hashes = hashesOf(policy, active)
+  const isSameActive =
+    isDeepStrictEqual(before?.active, active) && isDeepStrictEqual(before?.hashes, hashes)
+  const since = before !== undefined && isSameActive ? before.since : previous.number
+  const last = accepted && { generation: accepted.generation, spec: accepted.spec }
+  const result = { uid, generation, outcome, active, accepted: active ?? last, hashes, since }
+  return isDeepStrictEqual(before, result) ? (before ?? result) : result
+}
+
+function hashesOf(
+  { generation, apiKeys, accepted }: Policy,
+  active: AcceptedSpec | undefined,
+): readonly string[] | undefined {
+  const keys = active?.generation === generation ? apiKeys : accepted?.apiKeys
+  return keys?.hashes
 }

@@ -26,10 +26,11 @@ test('without settings no policies are watched', () => {
 
 test('the domains, their namespaces and the first entry', () => {
   const below = { key: 'tenant', value: 'a' }
-  expect(parse(domainsOf(grant, { ...grant, below }))).toEqual({
+  expect(parse(domainsOf(grant, { ...grant, below, apiKeys: true }))).toEqual({
     port: 18_000,
     tls: undefined,
-    grants: [grant, { ...grant, below }],
+    secret: undefined,
+    grants: [grant, { ...grant, below, apiKeys: true }],
   })
 })
 
@@ -40,6 +41,8 @@ test.each<readonly [object, string]>([
   [{ ...grant, namespaces: ['A'] }, '[0].namespaces[0]: must be the name of a namespace'],
   [{ ...grant, namespaces: ['*'] }, '[0].namespaces[0]: must be the name of a namespace'],
   [{ ...grant, below: { key: 'k' } }, '[0].below.value: Invalid input: expected string'],
+  [{ ...grant, apiKeys: 'yes' }, '[0].apiKeys: Invalid input: expected boolean, received string'],
+  [{ ...grant, bytes: 10 }, '[0].bytes: Too small: expected number to be >=1000'],
   [{ ...grant, domains: 1 }, '[0]: Unrecognized key: "domains"'],
 ])('the grant %j: %s', (given, problem) => {
   expect(problemsOf(domainsOf(given)).join('\n')).toContain(`RATELIMIT_DOMAINS${problem}`)
@@ -60,6 +63,18 @@ test('domains that are not JSON, none, or with too many namespaces', () => {
   ])
 })
 
+test('the shares of all namespaces must fit', () => {
+  const tenants = { domain: 'd', namespaces: Array.from({ length: 99 }, (_, at) => `n-${at}`) }
+  const large = { domain: 'e', namespaces: ['large', 'n-0'], bytes: 2_000_000 }
+  expect(problemsOf(domainsOf(tenants, { ...large, bytes: 36_700 }))).toEqual([])
+  expect(problemsOf(domainsOf(tenants, large))).toEqual([
+    'RATELIMIT_DOMAINS gives its 100 namespaces 7596600 bytes of rules: at most 3670016 are ' +
+      'allowed: lower some "bytes"',
+  ])
+  const { grants = [] } = parse(domainsOf({ ...grant, bytes: 50_000 })) ?? {}
+  expect(grants).toEqual([{ ...grant, bytes: 50_000 }])
+})
+
 test.each<readonly [Readonly<Record<string, string>>, string]>([
   [{ ADS_PORT: '1' }, 'ADS_PORT and RATELIMIT_DOMAINS require each other: set both, or neither'],
   [
@@ -68,6 +83,7 @@ test.each<readonly [Readonly<Record<string, string>>, string]>([
   ],
   [{ ADS_TLS_CERT: 'a' }, 'ADS_TLS_CERT and ADS_TLS_KEY require each other: set both, or neither'],
   [{ ADS_TLS_CLIENT_CA: 'a' }, 'ADS_TLS_CLIENT_CA requires ADS_TLS_CERT and ADS_TLS_KEY'],
+  [{ ADS_VERSION_SECRET: 's' }, 'ADS_VERSION_SECRET requires ADS_PORT and RATELIMIT_DOMAINS'],
   [{ ADS_PORT: '65536' }, 'ADS_PORT must be an integer from 0 to 65535: current value is "65536"'],
 ])('%j: %s', (env, problem) => {
   expect(problemsOf(env)).toEqual([problem])

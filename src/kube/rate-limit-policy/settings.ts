@@ -4,6 +4,7 @@ import { type ConfigOf, dependentSettings, type Setting } from '../../config/con
 import { optionalString } from '../../config/settings.ts'
 import type { DomainGrant } from '../../policies/policy.ts'
 import type { TlsFiles } from '../../process/tls-files.ts'
+import { NAME_PATTERN } from '../settings.ts'
 import { parseGrants } from './parse-grants.ts'
 
 /** Settings of RateLimitPolicies. */
@@ -25,6 +26,12 @@ export const policySettings = {
   ADS_TLS_CERT: optionalString('PEM file of the certificate of ADS_PORT; without it, plaintext'),
   ADS_TLS_KEY: optionalString('PEM file of the key of ADS_TLS_CERT'),
   ADS_TLS_CLIENT_CA: optionalString('PEM file of the CA certificates that verify limiters'),
+  ADS_VERSION_SECRET: {
+    about: 'name of a Secret in the namespace of the pod, in which the leader stores the rules',
+    allowed: 'up to 63 lower-case letters, digits and -',
+    fallback: 'unset: the rules are not stored',
+    schema: z.string().regex(NAME_PATTERN).optional(),
+  },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
 type PolicyConfig = ConfigOf<typeof policySettings>
@@ -34,6 +41,8 @@ export interface PolicyOptions {
   readonly port: number
   readonly tls: TlsFiles | undefined
   readonly grants: readonly DomainGrant[]
+  /** The name of the Secret that contains the newest version; `undefined`: none. */
+  readonly secret: string | undefined
 }
 
 /** The options; `undefined` if RateLimitPolicies are not watched. */
@@ -42,7 +51,8 @@ export function policyOptionsOf(config: PolicyConfig): PolicyOptions | undefined
   if (port === undefined || domains === undefined) return undefined
   const { ADS_TLS_CERT: certificate, ADS_TLS_KEY: key, ADS_TLS_CLIENT_CA: authorities } = config
   const tls = certificate === undefined ? undefined : { certificate, key, authorities }
-  return { port, tls, grants: parseGrants(domains).grants }
+  const { grants } = parseGrants(domains)
+  return { port, tls, grants, secret: config.ADS_VERSION_SECRET }
 }
 
 /** The checks of settings that depend on each other. */
@@ -58,5 +68,7 @@ function problemsOf(config: PolicyConfig): string[] {
     problems.push('ADS_TLS_CERT and ADS_TLS_KEY require each other: set both, or neither')
   if (authority !== undefined && certificate === undefined)
     problems.push('ADS_TLS_CLIENT_CA requires ADS_TLS_CERT and ADS_TLS_KEY')
+  if (config.ADS_VERSION_SECRET !== undefined && port === undefined)
+    problems.push('ADS_VERSION_SECRET requires ADS_PORT and RATELIMIT_DOMAINS')
   return problems
 }

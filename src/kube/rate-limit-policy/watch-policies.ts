@@ -1,9 +1,13 @@
-// Watches the RateLimitPolicies of the granted namespaces, on every replica of the controller.
-import type { Policy } from '../../policies/policy.ts'
+// Watches the RateLimitPolicies of the granted namespaces, and the Secrets with their API keys, on
+// every replica of the controller.
+import { type ApiKeySecret, apiKeysOf } from '../../policies/api-keys.ts'
+import type { AcceptedSpec, DomainGrant, Policy } from '../../policies/policy.ts'
 import type { KubeError } from '../kube-error.ts'
 import { type Change, createObjectCache, type ObjectCache } from '../object-cache.ts'
 import { type KubeObject, splitKey } from '../objects.ts'
 import { createReflector, type Reflector, type ReflectorOptions } from '../reflector.ts'
+import { watchApiKeys } from './api-key-secrets.ts'
+import { namespacesOf } from './parse-grants.ts'
 import { RATE_LIMIT_POLICIES, type RateLimitPolicy } from './rate-limit-policy.ts'
 
 /** Dependencies of the watches. */
@@ -11,7 +15,7 @@ export interface WatchPoliciesDeps extends Pick<
   ReflectorOptions<RateLimitPolicy>,
   'api' | 'scheduler' | 'random' | 'metrics' | 'log' | 'backOff'
 > {
-  readonly namespaces: readonly string[]
+  readonly grants: readonly DomainGrant[]
   /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
@@ -20,11 +24,13 @@ export interface WatchPoliciesDeps extends Pick<
 export interface PolicyWatch {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  /** The namespaces that have not been listed: their policies are unknown. */
+  /** The namespaces that have not been listed: their policies or their API keys are unknown. */
   readonly unsynced: () => readonly string[]
   /** The policies, without those that are being deleted. */
   readonly list: () => readonly RateLimitPolicy[]
   readonly get: (key: string) => RateLimitPolicy | undefined
+  /** The Secrets with API keys of a namespace. */
+  readonly secretsOf: (namespace: string) => readonly ApiKeySecret[]
   /** Stores a policy that was written, unless the watch has delivered another version. */
   readonly replace: (before: RateLimitPolicy, written: RateLimitPolicy) => void
   /** Whether a watch hangs because of a defect. */
@@ -36,14 +42,16 @@ interface Watched {
   readonly reflector: Reflector
 }
 
-/** Creates the watches; `onChange` is called for each change. */
+/** Creates the watches; a function is called for each change of a policy, or of API keys. */
 export function watchPolicies(
   deps: WatchPoliciesDeps,
   onChange: (change: Change<RateLimitPolicy>) => void,
+  onKeysChange: () => void,
 ): PolicyWatch {
-  const { namespaces, onState, ...reflectorDeps } = deps
+  const { grants, onState, ...reflectorDeps } = deps
+  const keys = watchApiKeys(deps, onKeysChange)
   const watched = new Map<string, Watched>(
-    namespaces.map((namespace) => {
+    namespacesOf(grants).map((namespace) => {
       const cache = createObjectCache<RateLimitPolicy>({ onChange })
       const reflector = createReflector<RateLimitPolicy>({
         ...reflectorDeps,
@@ -66,21 +74,24 @@ export function watchPolicies(
   }
   return {
     async run(signal) {
-      await Promise.all(all.map(({ reflector }) => reflector.run(signal)))
+      await Promise.all([keys.run(signal), ...all.map(({ reflector }) => reflector.run(signal))])
     },
-    unsynced: () =>
-      [...watched].flatMap(([namespace, { reflector }]) =>
+    unsynced() {
+      const names = [...watched].flatMap(([namespace, { reflector }]) =>
         reflector.hasSynced() ? [] : [namespace],
-      ),
+      )
+      return [...new Set([...names, ...keys.unsynced()])]
+    },
     list: () => all.flatMap(({ cache }) => cache.list()).filter(isLive),
     get,
+    secretsOf: keys.list,
     replace({ metadata }, written) {
       const { namespace, name, resourceVersion } = metadata
       const cache = watched.get(namespace)?.cache
       const cached = cache?.get(`${namespace}/${name}`)
       if (cached?.metadata.resourceVersion === resourceVersion) cache?.put(trim(written))
     },
-    isStuck: () => all.some(({ reflector }) => reflector.isStuck()),
+    isStuck: () => keys.isStuck() || all.some(({ reflector }) => reflector.isStuck()),
   }
 }
 
@@ -114,10 +125,22 @@ export function affectsRules({ type, object, before }: Change<RateLimitPolicy>):
   return generation !== metadata.generation || deletionTimestamp !== metadata.deletionTimestamp
 }
 
-/** A policy as the compiler reads it. */
-export function policyOf({ metadata, spec }: RateLimitPolicy): Policy {
+/**
+ * A policy as the compiler reads it, with its last accepted spec, and the API keys of its
+ * namespace's Secrets.
+ */
+export function policyOf(
+  { metadata, spec }: RateLimitPolicy,
+  secrets: readonly ApiKeySecret[],
+  last: AcceptedSpec | undefined,
+): Policy {
   const { namespace, name, uid, generation = 0, creationTimestamp = '' } = metadata
   const createdMs = Date.parse(creationTimestamp)
   if (Number.isNaN(createdMs)) throw new Error(`${namespace}/${name} has no creationTimestamp`)
-  return { namespace, name, uid, generation, createdMs, spec }
+  const apiKeys = apiKeysOf(spec.match, secrets)
+  const lastKeys = last && apiKeysOf(last.spec.match, secrets)
+  return {
+    ...{ namespace, name, uid, generation, createdMs, spec, ...(apiKeys && { apiKeys }) },
+    ...(last && { accepted: { ...last, ...(lastKeys && { apiKeys: lastKeys }) } }),
+  }
 }

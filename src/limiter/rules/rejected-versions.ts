@@ -2,61 +2,66 @@
 // any version, gets the same rejection without a parse, after a growing delay, so that server and
 // client do not exchange it at full speed.
 import type { RuleFault } from '../../limits/rule.ts'
-import { pause, type Pause } from '../../resilience/deadline.ts'
+import { type Clock, monotonicMs, pause, type Pause } from '../../resilience/deadline.ts'
 
-/** The delay before the second rejection in a row, in milliseconds; doubles with each. */
+/** The delay before the second rejection of the same content, in ms; doubles with each. */
 const DELAY_MS_MIN = 1000
-/** The maximum delay, in milliseconds. */
+/** The maximum delay, in milliseconds. Content that does not arrive for as long has no delay. */
 const DELAY_MS_MAX = 60_000
 /** Replicas of a control plane, or good and bad content in turns, send few different versions. */
 const VERSIONS_MAX = 4
 
+/** Why a version was rejected. */
+interface RejectedVersion {
+  readonly faults: readonly RuleFault[]
+  /** Whether it is parsed when it arrives later. */
+  readonly isRetryable: boolean
+}
+
 /** The last rejected versions. */
 export interface RejectedVersions {
   /**
-   * Waits if content with this digest was rejected since a version was accepted. Then returns its
-   * faults, or `undefined` if it must be parsed. If `signal` aborts, it returns the faults at once.
+   * Waits if content with this digest was rejected within the last minute. Then returns the
+   * rejection, or `undefined` if it must be parsed. If `signal` aborts, it returns at once.
    */
-  recall(digest: string, signal: AbortSignal): Promise<readonly RuleFault[] | undefined>
-  /** Adds a version. If `isRetryable`, it is parsed when it arrives later. */
-  add(
-    digest: string,
-    rejection: { readonly faults: readonly RuleFault[]; readonly isRetryable: boolean },
-  ): void
-  /** After a version was accepted. */
-  resetDelays(): void
+  recall(digest: string, signal: AbortSignal): Promise<RejectedVersion | undefined>
+  /** Adds a version. */
+  add(digest: string, rejection: RejectedVersion): void
 }
 
-interface Rejected {
-  readonly faults: readonly RuleFault[]
-  readonly isRetryable: boolean
-  /** The rejections since a version was accepted. */
+interface Known {
+  readonly rejection: RejectedVersion
+  /** The rejections without a pause of DELAY_MS_MAX. */
   rejections: number
+  /** The time of the last one. */
+  lastMs: number
 }
 
 /** Starts without a rejected version. */
-export function createRejectedVersions(wait: Pause = pause): RejectedVersions {
-  const versions = new Map<string, Rejected>()
+export function createRejectedVersions({
+  wait = pause,
+  nowMs = monotonicMs,
+}: { readonly wait?: Pause; readonly nowMs?: Clock } = {}): RejectedVersions {
+  const versions = new Map<string, Known>()
   return {
     async recall(digest, signal) {
       const known = versions.get(digest)
       if (known === undefined) return undefined
-      const { faults, isRetryable, rejections } = known
-      known.rejections += 1
+      const { rejection } = known
+      const rejections = nowMs() - known.lastMs >= DELAY_MS_MAX ? 0 : known.rejections
+      known.rejections = rejections + 1
       if (rejections > 0) {
         await wait(Math.min(DELAY_MS_MIN * 2 ** Math.min(rejections - 1, 30), DELAY_MS_MAX), signal)
       }
-      return isRetryable && !signal.aborted ? undefined : faults
+      known.lastMs = nowMs()
+      return rejection.isRetryable && !signal.aborted ? undefined : rejection
     },
     add(digest, rejection) {
       const rejections = versions.get(digest)?.rejections ?? 1
       versions.delete(digest) // so that it is the newest
-      versions.set(digest, { ...rejection, rejections })
+      versions.set(digest, { rejection, rejections, lastMs: nowMs() })
       const [oldest] = versions.keys()
       if (versions.size > VERSIONS_MAX && oldest !== undefined) versions.delete(oldest)
-    },
-    resetDelays() {
-      for (const known of versions.values()) known.rejections = 0
     },
   }
 }

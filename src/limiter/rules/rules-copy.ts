@@ -1,6 +1,8 @@
 // Keeps a copy of the last valid rules in one file, so that a restarted process has rules even if
-// the rule files are invalid or the xDS server is unavailable.
+// the rule files are invalid or the xDS server is unavailable; a new one may have a fallback.
 import { readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import * as z from 'zod'
 import type { ReadFile } from '../../process/file-tree.ts'
 import { type DiscoveryResponse, readDiscoveryResponse } from '../../protobuf/discovery.ts'
@@ -47,6 +49,23 @@ export function openVersionCopy(path: string, log: Pick<Log, 'warn'>): Copy<Disc
   })
 }
 
+/**
+ * The version that the xDS server has stored in a file, compressed by gzip: XDS_FALLBACK_VERSION.
+ * The file may be absent, and may be replaced at any time.
+ */
+export function openFallbackVersion(
+  path: string,
+  log: Pick<Log, 'warn'>,
+): Pick<Copy<DiscoveryResponse>, 'read'> {
+  const decode = async (bytes: Buffer) =>
+    readDiscoveryResponse(await unzip(bytes, { maxOutputLength: VERSION_BYTES_MAX }))
+  const message = 'cannot read the fallback version of the rules'
+  const file = { path, log, bytesMax: VERSION_BYTES_MAX, decode, message }
+  return { read: () => bound(readBounded(file), `reading ${path}`, { log, message }) }
+}
+
+const unzip = promisify(gunzip)
+
 function openCopy<T>(given: {
   readonly path: string
   readonly log: Pick<Log, 'warn'>
@@ -54,20 +73,9 @@ function openCopy<T>(given: {
   readonly encode: (rules: T) => string | Buffer
   readonly decode: (bytes: Buffer) => T
 }): Copy<T> {
-  const { path, log, bytesMax } = given
+  const { path, log } = given
   return {
-    async read() {
-      try {
-        const { size } = await stat(path)
-        if (size > bytesMax)
-          throw new Error(`the file must have at most ${bytesMax} bytes: it has ${size}`)
-        return given.decode(await readFile(path))
-      } catch (err) {
-        if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-        log.warn({ err, path }, 'cannot read the copy of the rules')
-        return undefined
-      }
-    },
+    read: () => readBounded({ ...given, message: 'cannot read the copy of the rules' }),
     async write(rules) {
       try {
         await writeFile(`${path}.new`, given.encode(rules), { mode: 0o600 })
@@ -79,20 +87,47 @@ function openCopy<T>(given: {
   }
 }
 
+/** The content of a file; `undefined` if it is absent, or, with a log line, if it is unreadable. */
+async function readBounded<T>(given: {
+  readonly path: string
+  readonly log: Pick<Log, 'warn'>
+  readonly bytesMax: number
+  readonly decode: (bytes: Buffer) => T | Promise<T>
+  readonly message: string
+}): Promise<T | undefined> {
+  const { path, log, bytesMax } = given
+  try {
+    const { size } = await stat(path)
+    if (size > bytesMax)
+      throw new Error(`the file must have at most ${bytesMax} bytes: it has ${size}`)
+    return await given.decode(await readFile(path))
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    log.warn({ err, path }, given.message)
+    return undefined
+  }
+}
+
 /** The copy with a deadline for each access, because the disk may hang. */
 export function boundCopy<T>(copy: Copy<T>, log: Pick<Log, 'warn'>): Copy<T> {
-  const bound = <R>(access: Promise<R>, what: string): Promise<R | undefined> => {
-    const cause = `${what} the copy of the rules took longer than ${ACCESS_MS_MAX} ms`
-    const timeout = () => new Error(cause)
-    return within<R | undefined>(ACCESS_MS_MAX, access, timeout).catch((err: unknown) => {
-      log.warn({ err }, 'rules active without a copy on disk')
-      return undefined
-    })
-  }
+  const message = 'rules active without a copy on disk'
   return {
-    read: () => bound(copy.read(), 'reading'),
-    write: (rules) => bound(copy.write(rules), 'writing'),
+    read: () => bound(copy.read(), 'reading the copy of the rules', { log, message }),
+    write: (rules) => bound(copy.write(rules), 'writing the copy of the rules', { log, message }),
   }
+}
+
+/** The result of an access by a deadline; `undefined`, with a log line, after it. */
+async function bound<R>(
+  access: Promise<R>,
+  what: string,
+  { log, message }: { readonly log: Pick<Log, 'warn'>; readonly message: string },
+): Promise<R | undefined> {
+  const timeout = () => new Error(`${what} took longer than ${ACCESS_MS_MAX} ms`)
+  return within<R | undefined>(ACCESS_MS_MAX, access, timeout).catch((err: unknown) => {
+    log.warn({ err }, message)
+    return undefined
+  })
 }
 
 /** A copy that is written in the background: one write at a time, and only the newest waits. */

@@ -8,9 +8,9 @@ import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 import { declareLoaded, type LoadedRules, type RulesDeps } from './load-rules.ts'
 import { createRejectedVersions } from './rejected-versions.ts'
 import { renderRejection } from './render-rejection.ts'
-import { boundCopy, openVersionCopy, writeInBackground } from './rules-copy.ts'
+import { boundCopy, openFallbackVersion, openVersionCopy, writeInBackground } from './rules-copy.ts'
 import { versionDigest } from './version-digest.ts'
-import { createVersionParser, versionFault } from './version-parser.ts'
+import { createVersionParser, versionFault, type VersionParser } from './version-parser.ts'
 
 /** A connection to an xDS server. */
 interface XdsConnection {
@@ -37,13 +37,13 @@ export interface XdsRulesDeps extends RulesDeps {
   }) => XdsConnection
 }
 
-/** After this time without a version, the copy of the last one is used. */
+/** After this time without a version, a stored one is used, as soon as one is valid. */
 const FIRST_VERSION_MS_MAX = 15_000
 const REMINDER_MS = 30_000
 
 /**
- * Connects, and waits for the first valid version, or for a copy of the last one if the server has
- * none; with FORCE_START_WITHOUT_INITIAL_CONFIG it does not wait. Also returns if `signal` aborts.
+ * Connects, and waits for the first valid version, or for a stored one if the server sends none;
+ * with FORCE_START_WITHOUT_INITIAL_CONFIG it does not wait. Also returns if `signal` aborts.
  */
 export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
   const { config, server, log } = deps
@@ -55,6 +55,10 @@ export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
     onFailure: () => {
       void versions.restore()
     },
+  })
+  const restoring = setInterval(() => void versions.restore(), FIRST_VERSION_MS_MAX)
+  void versions.active.first.then(() => {
+    clearInterval(restoring)
   })
   const onSignal = () => {
     log.info({ server }, 'reconnecting to the xDS server')
@@ -71,6 +75,7 @@ export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
       versions.active.onChange(onReloaded)
       return async () => {
         process.off('SIGHUP', onSignal)
+        clearInterval(restoring)
         await connection.stop()
         await versions.stop()
       }
@@ -80,7 +85,7 @@ export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
 
 type Versions = ReturnType<typeof createVersions>
 
-async function waitForFirst(deps: XdsRulesDeps, { active, restore }: Versions): Promise<void> {
+async function waitForFirst(deps: XdsRulesDeps, { active }: Versions): Promise<void> {
   const { server, log, signal } = deps
   const aborted = new Promise<void>((resolve) => {
     if (signal.aborted) resolve()
@@ -93,69 +98,51 @@ async function waitForFirst(deps: XdsRulesDeps, { active, restore }: Versions): 
   }
   log.info({ server }, 'waiting for the first version of the rules')
   const reminder = setInterval(remind, REMINDER_MS)
-  const restoring = setTimeout(() => void restore(), FIRST_VERSION_MS_MAX)
   await Promise.race([active.first, aborted])
   clearInterval(reminder)
-  clearTimeout(restoring)
 }
 
 type Deps = RulesDeps & Pick<XdsRulesDeps, 'server'>
 
-/** Applies versions, and restores the copy. */
+/** Applies versions, and restores stored ones. */
 function createVersions(deps: Deps) {
-  const { server, log } = deps
   const copy = openCopyOf(deps)
   const parser = createVersionParser(deps)
   const rejected = createRejectedVersions()
   const active = createActive(deps)
   /** Of the active version, if the server sent it to this process. */
   let activeDigest: string | undefined
-  let restoring: Promise<void> | undefined
   const apply = async (response: DiscoveryResponse, superseded: AbortSignal) => {
     const { version } = response
     const digest = await versionDigest(response)
     if (digest !== activeDigest) {
       const known = await rejected.recall(digest, superseded)
       if (known !== undefined) {
-        if (!superseded.aborted) active.reject({ version, faults: known })
-        return renderRejection(known)
+        const { faults, isRetryable } = known
+        if (!superseded.aborted) active.reject({ version, faults })
+        return { message: renderRejection(faults), isRetryable }
       }
       const { parsed, err } = await attempt(() => parser.parse(response))
-      if (parser.isStopped()) return 'the process is stopping'
+      if (parser.isStopped()) return stopping
       if ('faults' in parsed) {
         const { faults } = parsed
-        rejected.add(digest, { faults, isRetryable: err !== undefined })
+        const isRetryable = err !== undefined
+        rejected.add(digest, { faults, isRetryable })
         active.reject({ version, faults, err })
-        return renderRejection(faults)
+        return { message: renderRejection(faults), isRetryable }
       }
       active.activate(parsed.rules)
       activeDigest = digest
       logLoaded(deps, response, parsed)
       copy?.write(response)
     }
-    rejected.resetDelays()
     active.accept()
     return undefined
-  }
-  const readCopy = async () => {
-    const response = await copy?.read()
-    if (response === undefined) return
-    const { parsed } = await attempt(() => parser.parse(response))
-    if (active.state().isLoaded || parser.isStopped()) return
-    const fields = { server, version: response.version }
-    if ('faults' in parsed) {
-      log.warn({ ...fields, ...faultFields(parsed.faults) }, 'the copy of the rules has faults')
-      return
-    }
-    active.activate(parsed.rules)
-    const message = 'last good rules loaded: the xDS server has sent no valid version yet'
-    log.warn({ ...fields, domains: parsed.rules.size }, message)
   }
   return {
     apply,
     active,
-    /** Activates the copy, unless a version is active; at most once. */
-    restore: () => (active.state().isLoaded ? Promise.resolve() : (restoring ??= readCopy())),
+    restore: createRestore(deps, { copy, parser, active }),
     parser,
     async stop() {
       await parser.stop()
@@ -163,6 +150,49 @@ function createVersions(deps: Deps) {
     },
   }
 }
+
+/** Returns a function that activates the first valid stored version, unless one is active. */
+function createRestore(
+  deps: Deps,
+  given: {
+    readonly copy: ReturnType<typeof openCopyOf>
+    readonly parser: VersionParser
+    readonly active: ReturnType<typeof createActive>
+  },
+): () => Promise<void> {
+  const { server, log } = deps
+  const { copy, parser, active } = given
+  let restoring: Promise<void> | undefined
+  const readStored = async () => {
+    for (const { source, read } of storedVersions(deps, copy)) {
+      const response = await read()
+      if (response === undefined) continue
+      const { parsed } = await attempt(() => parser.parse(response))
+      if (active.state().isLoaded || parser.isStopped()) return
+      const fields = { server, source, version: response.version }
+      if ('faults' in parsed) {
+        log.warn(
+          { ...fields, ...faultFields(parsed.faults) },
+          `the ${source} of the rules has faults`,
+        )
+        continue
+      }
+      active.activate(parsed.rules)
+      const message = 'last good rules loaded: the xDS server has sent no valid version yet'
+      log.warn({ ...fields, domains: parsed.rules.size }, message)
+      return
+    }
+  }
+  return async () => {
+    if (active.state().isLoaded) return
+    restoring ??= readStored().finally(() => {
+      restoring = undefined
+    })
+    await restoring
+  }
+}
+
+const stopping = { message: 'the process is stopping', isRetryable: false }
 
 /** Holds the active rules, and the faults of the newest version. */
 function createActive(deps: Deps) {
@@ -219,6 +249,16 @@ function createActive(deps: Deps) {
 function openCopyOf({ config, log }: RulesDeps) {
   const { RULES_COPY: path } = config
   return path === '' ? undefined : writeInBackground(boundCopy(openVersionCopy(path, log), log))
+}
+
+/** What is used instead of the server, in this order: the copy is what this pod applied last. */
+function storedVersions({ config, log }: RulesDeps, copy: ReturnType<typeof openCopyOf>) {
+  const { XDS_FALLBACK_VERSION: path } = config
+  const fallback = path === '' ? undefined : openFallbackVersion(path, log)
+  return [
+    ...(copy === undefined ? [] : [{ source: 'copy', read: () => copy.read() }]),
+    ...(fallback === undefined ? [] : [{ source: 'fallback version', read: fallback.read }]),
+  ]
 }
 
 /** The result of a parse. An error of the parser is a fault that a later attempt may not have. */

@@ -23,15 +23,13 @@ export const ruleFileSettings = {
     'FILE',
   ),
   RUNTIME_ROOT: stringSetting(
-    'folder of the rule files, or a symbolic link to it',
+    'root folder, or a symbolic link to it; the rule files are in ' +
+      'RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY',
     '/srv/runtime_data/current',
   ),
-  RUNTIME_SUBDIRECTORY: subpathSetting(
-    'path under RUNTIME_ROOT of the folder that contains RUNTIME_APPDIRECTORY',
-    '',
-  ),
+  RUNTIME_SUBDIRECTORY: subpathSetting('folder under RUNTIME_ROOT', ''),
   RUNTIME_APPDIRECTORY: subpathSetting(
-    'folder of the rule files, under RUNTIME_SUBDIRECTORY',
+    'folder of the rule files, under RUNTIME_ROOT/RUNTIME_SUBDIRECTORY',
     'config',
   ),
   RUNTIME_IGNOREDOTFILES: flagSetting(
@@ -60,12 +58,16 @@ export const ruleFileSettings = {
     'file of the last valid rules, used after a restart if files or the xDS server have none',
     '',
   ),
+  XDS_FALLBACK_VERSION: stringSetting(
+    'file of a version of the xDS server, gzipped, used if server and RULES_COPY have none',
+    '',
+  ),
 } as const
 
 /** How limits are counted. */
 export const limitSettings = {
   BACKEND_TYPE: onlySetting(
-    'store of the counters',
+    'store of the counters: only redis is supported',
     'redis',
     'counters are stored only in Redis, not in memcache',
   ),
@@ -80,7 +82,7 @@ export const limitSettings = {
     false,
   ),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flagSetting(
-    'whether the hits of denied calls are not counted, in rules that do not set deny_consumes',
+    'if true, denied calls consume no hits, except in rules with deny_consumes: true',
     false,
   ),
   LOCAL_CACHE_SIZE_IN_BYTES: integerSetting(
@@ -138,7 +140,11 @@ export const statisticsSettings = {
   USE_STATSD: flagSetting('whether statistics are sent to statsd', true),
   STATSD_HOST: stringSetting('host of statsd', 'localhost'),
   STATSD_PORT: portSetting('port of statsd', 8125),
-  STATSD_PROTOCOL: onlySetting('protocol of statsd', 'tcp', 'statsd is supported over TCP only'),
+  STATSD_PROTOCOL: onlySetting(
+    'protocol of statsd: only tcp is supported',
+    'tcp',
+    'statsd is supported over TCP only',
+  ),
   STATS_FLUSH_INTERVAL: durationSetting('time between two messages to statsd', {
     min: '100ms',
     max: '1h',

@@ -23,9 +23,9 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** The rules in the manual, for each watched namespace, and for the namespace of the controller. */
-function rulesOfManual(): [readonly Rule[], readonly Rule[]] {
-  const [, rights = ''] = readFileSync('docs/controller.md', 'utf8').split('## Permissions')
+/** The rules in a manual, for each namespace, and for the namespace of the controller. */
+function rulesOfManual(file: string): [readonly Rule[], readonly Rule[]] {
+  const [, rights = ''] = readFileSync(`docs/${file}`, 'utf8').split('## Permissions')
   const blocks = [...rights.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
   expect(blocks).toHaveLength(2)
   const [each = '', own = ''] = blocks
@@ -40,21 +40,40 @@ const rulesIn = (objects: readonly KubeObject[], namespace: string) => {
   return roles.flatMap((role) => (role as unknown as { rules: readonly Rule[] }).rules)
 }
 
+/** The rules for CodePools include those for events. */
+const withoutEvents = (rules: readonly Rule[]) =>
+  rules.filter(({ resources }) => !resources.includes('events'))
+
 describe('the permissions', () => {
+  const [each, own] = rulesOfManual('controller.md')
+  const [eachPolicy, ownPolicy] = rulesOfManual('policies.md')
+
   test('are those in the manual, in the namespace of the release', async () => {
+    const without = await caseOf('limits in a file')
+    expect(rulesIn(without, 'store')).toEqual([...each, ...own])
     const objects = await caseOf('default')
-    const [each, own] = rulesOfManual()
-    expect(rulesIn(objects, 'store')).toEqual([...each, ...own])
+    const all = [...each, ...withoutEvents(eachPolicy), ...own, ...ownPolicy]
+    expect(rulesIn(objects, 'store')).toEqual(all)
     expect(objects.filter(({ kind }) => kind.startsWith('ClusterRole'))).toEqual([])
+  })
+
+  test('cover each namespace that may write policies', async () => {
+    const objects = await caseOf('policies of several namespaces')
+    expect(rulesIn(objects, 'team-a')).toEqual(eachPolicy)
+    const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] }
+    const rules = rulesIn(objects, 'keys')
+    expect(rules.filter(({ resources }) => resources.includes('secrets'))).toEqual([secrets])
+    expect(rules).toHaveLength(eachPolicy.length + 1)
+    expect(rulesIn(objects, 'store')).toEqual(rulesIn(await caseOf('default'), 'store'))
   })
 
   test('cover each watched namespace, without Leases', async () => {
     const objects = await caseOf('pools of several namespaces and clusters')
-    const [each, own] = rulesOfManual()
     const named = own.map((rule) =>
       rule.resourceNames === undefined ? rule : { ...rule, resourceNames: ['links'] },
     )
-    expect(rulesIn(objects, 'store')).toEqual([...each, ...named])
+    const policies = withoutEvents(eachPolicy)
+    expect(rulesIn(objects, 'store')).toEqual([...each, ...policies, ...named, ...ownPolicy])
     for (const namespace of ['one', 'two']) expect(rulesIn(objects, namespace)).toEqual(each)
     const bindings = objects.filter(({ kind }) => kind === 'RoleBinding')
     expect(bindings.map(({ metadata }) => metadata.namespace)).toEqual(['store', 'one', 'two'])

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { splitRule } from '../../../envoy/allowance.ts'
 import { completeEdgeSettings, type EdgeSettings } from '../../../envoy/edge-settings.ts'
 import { renderBootstrap, renderCertificate } from '../../../envoy/render-bootstrap.ts'
 import { findEnvoy } from '../../dependencies/envoy.ts'
@@ -13,10 +14,13 @@ import { helmMajors } from '../../dependencies/helm.ts'
 import { chartCases } from '../../kit/chart/chart-cases.ts'
 import {
   chartFolder,
+  type GivenValues,
   type KubeObject,
   objectOf,
   podsOf,
   renderChart,
+  someImage,
+  tryRender,
 } from '../../kit/chart/chart-render.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 
@@ -43,9 +47,15 @@ const base = {
   limiterEndpoints: [{ host: host('ratelimit'), port: 8081 }],
 } as const
 
+/** Two pods and one more during a rollout, each with two listeners. */
+const allowed = splitRule(
+  { burst: 500, perSecond: 200 },
+  { allowance: { burst: 5, perMinute: 12 }, buckets: 6 },
+)
+
 const cases: readonly [string, Partial<EdgeSettings>][] = [
   ['default', {}],
-  ['TLS at the edge', { baseUrl: 'https://cur.tl', tls: true }],
+  ['TLS at the edge', { baseUrl: 'https://cur.tl', tls: true, ...allowed.edge }],
   [
     'a load balancer with the PROXY protocol',
     {
@@ -94,9 +104,50 @@ test('the chart sets every setting of the edge', async () => {
   expect(given.sort()).toEqual(Object.keys(completeEdgeSettings(base)).sort())
 })
 
+describe('the allowance', () => {
+  const redirectLimit = async (edge: GivenValues) => {
+    const objects = await renderChart({ major: 4, values: { edge } })
+    const { spec } = objectOf(objects, 'RateLimitPolicy', 'shop-curtail-redirects-per-client')
+    return (spec as { limits: unknown[] }).limits[0]
+  }
+  const allowance = { enabled: true, burst: 5, perMinute: 30 }
+  const autoscaling = { enabled: true, minReplicas: 2, maxReplicas: 9 }
+
+  test.each<[string, GivenValues, [burst: number, perSecond: number]]>([
+    ['is off by default', {}, [500, 200]],
+    ['lowers the rule of the limiter', { allowance }, [500 - 3 * 5, 200 - 2]],
+    ['counts the pods of an autoscaler', { allowance, autoscaling }, [500 - 10 * 5, 200 - 5]],
+    [
+      'counts both listeners',
+      { allowance, autoscaling, tls: { enabled: true, existingSecret: 'cert' } },
+      [500 - 20 * 5, 200 - 10],
+    ],
+    ['is off with the values of an earlier release', { allowance: null }, [500, 200]],
+  ])('%s', async (_, edge, [burst, requests]) => {
+    expect(await redirectLimit(edge)).toMatchObject({ burst, requests, window: '1s' })
+  })
+
+  test.each<[string, GivenValues, string]>([
+    [
+      'if nothing is left for the limiter',
+      { edge: { allowance, replicas: 99 } },
+      'edge.allowance leaves nothing for the limiter: 100 allowances',
+    ],
+    [
+      'if the chart does not set the rules',
+      { edge: { allowance }, ratelimit: { existingRules: 'mine' } },
+      'edge.allowance.enabled must be false if ratelimit.rules',
+    ],
+  ])('is rejected %s', async (_, values, message) => {
+    const given = { image: someImage, ...values }
+    const { exitCode, error } = await tryRender({ major: 4, values: given })
+    expect([exitCode === 0, error]).toEqual([false, expect.stringContaining(message)])
+  })
+})
+
 describe('the rules', () => {
   test('of the chart are valid, and limit a client', async () => {
-    const objects = await renderChart({ major: 4 })
+    const objects = await renderChart({ major: 4, ...chartCases['limits in a file'] })
     const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-ratelimit')
     const file = join(folder, 'rate-limits.yaml')
     await writeFile(file, data['rate-limits.yaml'] ?? '')

@@ -171,7 +171,8 @@ test('the chart declares exactly the ports that a role opens', () => {
     for (const port of ports[role] ?? []) {
       expect([where, given]).toEqual([where, expect.arrayContaining([port])])
     }
-    const opened = (ports[role] ?? []).map((port) => Number(port.split('=')[1])).sort()
+    const ads = given.filter((one) => one.startsWith('ADS_PORT='))
+    const opened = [...(ports[role] ?? []), ...ads].map((port) => Number(port.split('=')[1])).sort()
     const declared = (container.ports ?? []).map(({ containerPort }) => containerPort).sort()
     expect([where, declared]).toEqual([where, opened])
   }

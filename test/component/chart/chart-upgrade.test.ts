@@ -195,3 +195,15 @@ test(
   },
   TEST_MS_MAX,
 )
+
+test(
+  'a missing CRD of RateLimitPolicies is reported; without it the limits are in a file',
+  async () => {
+    await shOrThrow('kubectl delete crd ratelimitpolicies.curtail.dev')
+    const { code, output } = await sh(helm('install', 'old'))
+    expect([code, output]).toEqual([1, expect.stringContaining('has no CRD of RateLimitPolicies')])
+    await shOrThrow(helm('install', 'old', '--set ratelimit.policies.enabled=false'))
+    await shOrThrow(`kubectl -n ${NAMESPACE} get configmap old-curtail-ratelimit`)
+  },
+  TEST_MS_MAX,
+)

@@ -18,7 +18,7 @@ import {
   renderChart,
   renderManifests,
 } from '../../kit/chart/chart-render.ts'
-import { writeCodePoolSchema } from '../../kit/kube/code-pool-schema.ts'
+import { writeCustomSchemas } from '../../kit/kube/custom-schemas.ts'
 import { sumRequests } from '../../kit/kube/kube-quantity.ts'
 
 const run = promisify(execFile)
@@ -74,7 +74,7 @@ describe('the chart', () => {
     }
     const unknown = 'PodMonitor,ServiceMonitor,PrometheusRule,CassandraDatacenter'
     const custom = await mkdtemp(join(tmpdir(), 'curtail-schemas-'))
-    await writeCodePoolSchema(custom)
+    await writeCustomSchemas(custom)
     const schemas = [await findKubernetesSchemas(), custom]
     const locations = schemas.flatMap((one) => ['-schema-location', schemaLocation(one)])
     const args = ['-strict', '-summary', '-skip', unknown, ...locations, folder]
@@ -109,11 +109,12 @@ describe('the chart', () => {
 })
 
 describe('a rendering without a cluster', () => {
-  test('is reproducible, and generates no secret', async () => {
+  test('is reproducible, and generates no data of a Secret', async () => {
     for (const major of helmMajors) {
       const second = await renderManifests({ major })
       expect(second).toBe(manifests.get(`${major} default`))
-      expect(parseObjects(second).filter(({ kind }) => kind === 'Secret')).toEqual([])
+      const secrets = parseObjects(second).filter(({ kind }) => kind === 'Secret')
+      expect(secrets.filter(({ data }) => data !== undefined)).toEqual([])
     }
   })
 })
@@ -233,7 +234,10 @@ describe('a rollout', () => {
     const rules = 'domain: edge\ndescriptors: []\n'
     const objects = await renderChart({ major: 4, values: { ratelimit: { rules } } })
     const name = 'shop-curtail-ratelimit'
-    expect(templateOf(objects, name)).toEqual(templateOf(objectsOf('default'), name))
+    expect(templateOf(objects, name)).toEqual(templateOf(objectsOf('limits in a file'), name))
+    const limits = { createBurst: 21 }
+    const changed = await renderChart({ major: 4, values: { ratelimit: { limits } } })
+    expect(templateOf(changed, name)).toEqual(templateOf(objectsOf('default'), name))
     expect(objectOf(objects, 'ConfigMap', name).data).toEqual({ 'rate-limits.yaml': rules })
   })
 

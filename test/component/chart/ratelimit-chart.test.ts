@@ -47,9 +47,9 @@ function policyOf(objects: readonly KubeObject[]) {
 
 describe('rules by xDS', () => {
   test.each([
-    'rules from an xDS server',
-    'the rate limiter alone, with rules by xDS and an external Redis',
-  ])('are the only source, and the policy allows their server: %s', async (name) => {
+    ['rules from an xDS server', 18_001],
+    ['the rate limiter alone, with rules by xDS and an external Redis', 15_010],
+  ])('are the only source, and the policy allows their server: %s', async (name, port) => {
     const objects = await renderCase(name)
     const settings = settingsOf(objects)
     expect(settings).toEqual(
@@ -65,8 +65,8 @@ describe('rules by xDS', () => {
       ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === NAME,
     )
     expect(maps).toEqual([])
-    const ports = policyOf(objects).egress.flatMap((rule) => rule.ports.map(({ port }) => port))
-    expect(ports).toEqual([6379, 18_001, 53, 53])
+    const ports = policyOf(objects).egress.flatMap((rule) => rule.ports.map((one) => one.port))
+    expect(ports).toEqual([6379, port, 53, 53])
   })
 })
 
@@ -135,12 +135,13 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
   })
 })
 
-test('the values of a release without ratelimit.xds render the same', async () => {
+test('the values of a release without the newer values of ratelimit render the same', async () => {
   // --reuse-values replaces the defaults, so that values added since are absent; so does null.
   for (const major of helmMajors) {
     const values = { image: someImage }
     const usual = await renderChart({ major, values })
-    const reused = await renderChart({ major, values: { ...values, ratelimit: { xds: null } } })
+    const ratelimit = { xds: null, limits: null, policies: null, domains: null }
+    const reused = await renderChart({ major, values: { ...values, ratelimit } })
     expect(reused).toEqual(usual)
   }
 })

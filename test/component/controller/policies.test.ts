@@ -119,8 +119,8 @@ test(
       ...perHour('own', 0),
     })
     await waitForStatus('tenant-a', 'own', 'Accepted, Programmed, 2/2')
-    await waitForStatus('shop', 'same', 'Conflicted, NotAccepted, 0/2')
-    await waitForStatus('tenant-a', 'elsewhere', 'NotAllowed, NotAccepted, 0/2')
+    await waitForStatus('shop', 'same', 'Conflicted, NotAccepted, 0/0')
+    await waitForStatus('tenant-a', 'elsewhere', 'NotAllowed, NotAccepted, 0/0')
     const messageOf = async (namespace: string, name: string) =>
       (await cluster.read(namespace, name)).status?.conditions?.[0]?.message
     expect(await messageOf('shop', 'same')).toContain('shop/creates')
@@ -172,6 +172,26 @@ test(
 )
 
 test(
+  'an edit that is not accepted leaves the limits of the last generation, and its status active',
+  async () => {
+    const { metadata } = await cluster.read('shop', 'creates')
+    const limit = { name: 'creates', algorithm: 'LeakyBucket', requests: 4_294_967_291 }
+    await cluster.apply('shop', 'creates', { ...creates, limits: [{ ...limit, window: '366d' }] })
+    await waitForStatus('shop', 'creates', 'Invalid, Programmed, 2/2')
+    const { status } = await cluster.read('shop', 'creates')
+    const [accepted, programmed] = status?.conditions ?? []
+    const { generation = 0 } = metadata
+    expect(accepted?.message).toMatch(
+      new RegExp(`choose a rounder .*; the limits of generation ${generation} stay active$`),
+    )
+    expect(programmed?.observedGeneration).toBe(generation)
+    expect(status?.accepted).toMatchObject({ generation, spec: { ...creates, domain: 'shop' } })
+    expect(await isDenied({ route: 'create' })).toBe(true)
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'without permissions in one namespace a new leader serves nothing, and the limits stay',
   async () => {
     const before = await cluster.read('shop', 'creates')
@@ -192,6 +212,7 @@ test(
     await cluster.apply('shop', 'next', { match: [{ key: 'next' }], ...perHour('next', 0) })
     await waitFor('the next policy', () => isDenied({ next: 'x' }))
     await waitForStatus('shop', 'next', 'Accepted, Programmed, 2/2')
+    expect(await isDenied({ route: 'create' })).toBe(true)
     expect(await cluster.read('shop', 'creates')).toEqual(before)
   },
   TEST_MS_MAX,

@@ -48,11 +48,16 @@ const policyOf = (name: string, spec: object) => ({
   ...{ apiVersion, kind, metadata: { name } },
   spec: { match: [{ key: 'client' }], limits: [LIMIT], ...spec },
 })
+const MERGE_PATCH = 'application/merge-patch+json'
+const SPEC = { match: [{ key: 'client' }], limits: [LIMIT], domain: 'd' }
 const withLimit = (fields: object) => ({ limits: [{ ...LIMIT, ...fields }] })
 const withWindow = (window: string) => withLimit({ window })
 const windowForm =
   'window must be a whole number and ms, s, m, h or d, such as 30s, from 1ms to 366d'
 const nameForm = "name must consist of letters, digits, '.', '_' and '-', and start and end with"
+const withSecret = { key: 'api_key', secretRef: { name: 's' } }
+const oneOfThree = 'an entry must have at most one of value, secretRef and secretSelector'
+const onlyTheLast = 'only the last entry of match may have secretRef or secretSelector'
 const entries = (count: number) => Array.from({ length: count }, (_, at) => ({ key: `k${at}` }))
 
 test.each<readonly [object, string]>([
@@ -65,6 +70,17 @@ test.each<readonly [object, string]>([
     (window) => [withWindow(window), 'accepted'] as const,
   ),
   [{ match: [{ key: 'path', value: '/a/*' }] }, 'accepted'],
+  [{ match: [...entries(7), withSecret] }, 'accepted'],
+  [{ match: [{ key: 'k', secretSelector: { matchLabels: { tier: 'gold' } } }] }, 'accepted'],
+  [{ match: [{ ...withSecret, value: 'v' }] }, oneOfThree],
+  [{ match: [{ ...withSecret, secretSelector: { matchLabels: { a: 'b' } } }] }, oneOfThree],
+  [{ match: [withSecret, { key: 'b' }] }, onlyTheLast],
+  [{ match: [withSecret, withSecret] }, onlyTheLast],
+  [{ match: [{ key: 'k', secretRef: {} }] }, 'spec.match[0].secretRef.name: Required value'],
+  [
+    { match: [{ key: 'k', secretSelector: { matchLabels: {} } }] },
+    'spec.match[0].secretSelector.matchLabels in body should have at least 1 properties',
+  ],
   [{ match: undefined }, 'spec.match: Required value'],
   [{ match: [] }, 'spec.match in body should have at least 1 items'],
   [{ match: entries(9) }, 'spec.match: Too many: 9: must have at most 8 items'],
@@ -110,8 +126,12 @@ test.each<readonly [object, string]>([
   expect(await acceptance).toContain(result)
 })
 
-test('the API server and the compiler accept the example in docs/policies.md', async () => {
-  const [, example = ''] = /```yaml\n(.*?)```/s.exec(readFileSync('docs/policies.md', 'utf8')) ?? []
+/** The policies in docs/policies.md. */
+const examples = [...readFileSync('docs/policies.md', 'utf8').matchAll(/```yaml\n(.*?)```/gs)]
+  .flatMap(([, yaml = '']) => yaml.split('---\n'))
+  .filter((yaml) => yaml.includes(`kind: ${kind}`))
+
+test.each(examples)('the API server and the compiler accept the example %#', async (example) => {
   const body = parse(example) as { metadata: { name: string; namespace: string } }
   const created = await admin.call({
     ...{ method: 'POST', path: PATH.replace('/n/', '/default/') },
@@ -119,8 +139,9 @@ test('the API server and the compiler accept the example in docs/policies.md', a
   })
   const { spec } = created as RateLimitPolicy
   const policy = { ...body.metadata, uid: '', createdMs: 0, generation: 1, spec }
-  const { outcomes } = compile([policy], [{ domain: 'edge', namespaces: ['shop'] }])
-  expect([...outcomes.values()]).toEqual([{ accepted: true }])
+  const grant = { domain: 'edge', namespaces: ['shop'], apiKeys: true }
+  const { outcomes } = compile([policy], [grant])
+  expect([...outcomes.values()]).toMatchObject([{ accepted: true }])
 })
 
 test('the API server sets defaults, and kubectl prints the state by the short name', async () => {
@@ -133,7 +154,7 @@ test('the API server sets defaults, and kubectl prints the state by the short na
     lastTransitionTime: '2026-01-01T00:00:00Z',
   }))
   const status = { observedGeneration: 1, conditions, replicas: { active: 1, total: 2 } }
-  const contentType = 'application/merge-patch+json'
+  const contentType = MERGE_PATCH
   const path = `${PATH}/printed/status`
   await admin.call({ method: 'PATCH', path, body: { status }, contentType })
   const [head = '', row = ''] = (await kubectl('get', 'rlp')).split('\n')
@@ -160,7 +181,8 @@ test('the API server sets defaults, and kubectl prints the state by the short na
 })
 
 test('the ClusterRoles allow users to read or change the objects, not their status', async () => {
-  await kubectl('apply', '-f', 'charts/curtail-crds/templates/cluster-roles.yaml')
+  const templates = 'charts/curtail-crds/templates'
+  await kubectl('apply', '--server-side', '--force-conflicts', '-f', templates)
   const user = server.as('controller')
   const body = policyOf('theirs', {})
   const create = () => user.call({ method: 'POST', path: PATH, body })
@@ -172,9 +194,33 @@ test('the ClusterRoles allow users to read or change the objects, not their stat
   await read()
   await expect(create()).rejects.toThrow('cannot create resource "ratelimitpolicies"')
   await bind('curtail-crds-edit')
-  await create()
-  const contentType = 'application/merge-patch+json'
+  const status = { accepted: { generation: 1, spec: SPEC } }
+  await user.call({ method: 'POST', path: PATH, body: { ...body, status } })
+  const contentType = MERGE_PATCH
   const path = `${PATH}/theirs/status`
-  const change = user.call({ method: 'PATCH', path, body: { status: {} }, contentType })
+  const change = user.call({ method: 'PATCH', path, body: { status }, contentType })
   await expect(change).rejects.toThrow('cannot patch resource "ratelimitpolicies/status"')
+  const object = { method: 'PATCH', path: `${PATH}/theirs`, body: { status }, contentType } as const
+  expect(await user.call(object)).not.toHaveProperty('status')
+})
+
+test.each<readonly [object, string]>([
+  [{ generation: 1, spec: SPEC }, 'accepted'],
+  [{ generation: 1 }, 'status.accepted.spec: Required value'],
+  [{ generation: 1, spec: { ...SPEC, match: entries(9) } }, 'spec.match: Too many: 9'],
+  [{ generation: 1, spec: { ...SPEC, ...withWindow('0s') } }, windowForm],
+])('status.accepted %j: %s', async (accepted, result) => {
+  const metadata = { generateName: 'status-' }
+  const created = await admin.call({
+    method: 'POST',
+    path: PATH,
+    body: { ...policyOf('', {}), metadata },
+  })
+  const path = `${PATH}/${(created as RateLimitPolicy).metadata.name}/status`
+  const body = { status: { accepted } }
+  const written = admin.call({ method: 'PATCH', path, body, contentType: MERGE_PATCH }).then(
+    () => 'accepted',
+    (error: unknown) => (error as Error).message,
+  )
+  expect(await written).toContain(result)
 })

@@ -10,6 +10,11 @@ const alone = {
   CASSANDRA_LOCAL_DC: 'dc1',
   CASSANDRA_PORT: '0',
 }
+const forController = {
+  ...{ CASSANDRA_CONTACT_POINTS: '127.0.0.1', CASSANDRA_LOCAL_DC: 'dc1' },
+  REFILL_POD_TEMPLATE: '/nowhere',
+  RATELIMIT_DOMAINS: '[{"domain":"d","namespaces":["n"]}]',
+}
 const dependent = {
   CASSANDRA_USERNAME: 'me',
   CASSANDRA_TLS_CA: '/nowhere',
@@ -41,8 +46,11 @@ test.each([
   expect([exitCode, stdout]).toEqual([2, ''])
 })
 
-test('the public port and the admin port must be different', async () => {
-  const { exitCode, stderr } = await runCurtail(['standalone'], { PORT: '9090' })
-  expect(stderr).toBe('curtail: PORT and ADMIN_PORT must be different: both are 9090\n')
+test.each<readonly [string, string, Readonly<Record<string, string>>]>([
+  ['standalone', 'PORT', {}],
+  ['controller', 'ADS_PORT', forController],
+])('%s: %s and the admin port must be different', async (role, name, env) => {
+  const { exitCode, stderr } = await runCurtail([role], { ...env, [name]: '9090' })
+  expect(stderr).toBe(`curtail: ${name} and ADMIN_PORT must be different: both are 9090\n`)
   expect(exitCode).toBe(2)
 })

@@ -81,7 +81,7 @@ test('a rejected version leaves the last good one active', async () => {
   server.publish('bad', { ...denying('bad'), domain: '' })
   await waitFor('the rejections', () => server.replicas().every(({ rejected }) => rejected))
   for (const { active, rejected } of server.replicas()) {
-    expect([active, rejected]).toEqual(['v3', { version: 'bad', message: expect.any(String) }])
+    expect([active, rejected]).toMatchObject(['v3', { version: 'bad' }])
     expect(rejected?.message).toContain('domain')
   }
   expect(await denied('v3')).toEqual([true, true])

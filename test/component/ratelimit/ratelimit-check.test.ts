@@ -42,6 +42,23 @@ afterAll(async () => {
 
 describe('ratelimit-check', () => {
   test(
+    'adds the allowances of the Envoys to the limits of descriptors',
+    async () => {
+      const descriptor = ['--descriptor', 'route=create,client=192.0.2.1']
+      const run = await check(shipped, ...descriptor, '--allowance', '6,5,13')
+      expect(run).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(run.stdout).toContain(
+        'client with 6 allowances of 5 and 13 per minute: 51.3 per second, burst 530\n',
+      )
+      for (const invalid of ['6,5', '0,5,13', '6,5,1000001', 'a']) {
+        const failed = await check(shipped, '--allowance', invalid)
+        expect(errorLine(failed)).toContain('--allowance must be BUCKETS,BURST,PER_MINUTE')
+      }
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
     'lists the rules of valid files and explains descriptors',
     async () => {
       const descriptor = 'route=create,client=192.0.2.1'
@@ -159,7 +176,8 @@ describe('ratelimit-check', () => {
     ],
     [
       [shipped, '--quick'],
-      "ratelimit-check takes --descriptor, --domain and --merge-domains: Unknown option '--quick'",
+      'ratelimit-check takes --descriptor, --domain, --merge-domains and --allowance: ' +
+        "Unknown option '--quick'",
     ],
     [
       [shipped, 'GOOD', '--descriptor', 'a=b'],

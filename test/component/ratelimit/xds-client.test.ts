@@ -1,5 +1,6 @@
 // The xDS client in the process of the test: its deadline of connecting, and errors of the code
 // that applies a version.
+import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { type AdsClientDeps, openAdsClient } from '../../../src/clients/xds/ads-client.ts'
@@ -19,15 +20,20 @@ interface Line {
 }
 
 const xds = setUpXds()
+const accept = () => Promise.resolve(undefined)
 
-function open(port: number, apply: AdsClientDeps['apply']) {
+function open(
+  port: number,
+  apply: AdsClientDeps['apply'],
+  { env = {}, connectMsMax }: { readonly env?: object; readonly connectMsMax?: number } = {},
+) {
   const log: Line[] = []
   const logAs = (level: string) => (fields: object, message: string) => {
     log.push({ level, fields, message })
   }
   const metrics = createMetrics()
   const client = openAdsClient({
-    config: parseConfig(xdsSettings, xdsEnvironment(port)),
+    config: parseConfig(xdsSettings, { ...xdsEnvironment(port), ...env }),
     typeUrl: CONFIG_TYPE_URL,
     apply,
     onFailure: () => undefined,
@@ -37,7 +43,7 @@ function open(port: number, apply: AdsClientDeps['apply']) {
       warn: logAs('warn'),
       error: logAs('error'),
     } as AdsClientDeps['log'],
-    connectMsMax: CONNECT_MS_MAX,
+    ...(connectMsMax !== undefined && { connectMsMax }),
   })
   const stop = () => client.stop()
   xds.cleanups.push(stop)
@@ -55,7 +61,7 @@ test('a server that accepts connections and sends nothing is retried', async () 
   })
   xds.cleanups.push(() => silent.close())
   const { port } = silent.address() as AddressInfo
-  const { log, metrics, stop } = open(port, () => Promise.resolve(undefined))
+  const { log, metrics, stop } = open(port, accept, { connectMsMax: CONNECT_MS_MAX })
   await waitFor('two failures', () => log.length >= 2)
   await stop()
   await waitFor('the connections to close', () => connections === 0)
@@ -88,4 +94,66 @@ test('an error while a version is applied is logged; the version is rejected', a
   ])
   const next = server.publish({ version: 'v2', configs: [shopConfig()] })
   expect(await server.requestFor(next)).toMatchObject({ versionInfo: 'v2', errorDetail: null })
+})
+
+test('a version that could not be applied is retried, and then accepted', async () => {
+  const { server } = xds
+  let attempts = 0
+  open(server.port, () => {
+    attempts += 1
+    const isRetryable = attempts < 3
+    return Promise.resolve(isRetryable ? { message: 'too slow', isRetryable } : undefined)
+  })
+  await waitFor('the stream', () => server.streams() === 1)
+  const nonce = server.publish({ version: 'v1', configs: [shopConfig()] })
+  const results = () => server.requests.filter(({ responseNonce }) => responseNonce === nonce)
+  await waitFor('the acceptance', () => results().some(({ errorDetail }) => errorDetail === null))
+  expect(results()).toMatchObject([
+    { versionInfo: '', errorDetail: { message: 'too slow' } },
+    { versionInfo: 'v1', errorDetail: null },
+  ])
+})
+
+test.each([
+  ['refuses connections', false],
+  ['hangs', true],
+])('an attempt uses the next address if the first one %s', async (_, hangs) => {
+  const { port } = xds.server
+  let connections = 0
+  if (hangs) {
+    const silent = createServer((socket) => {
+      connections += 1
+      socket
+        .on('close', () => (connections -= 1))
+        .on('error', () => undefined)
+        .resume()
+    })
+    await new Promise<void>((resolve) => {
+      silent.listen(port, '127.0.0.2', resolve)
+    })
+    xds.cleanups.push(() => silent.close())
+  }
+  const addresses = `ipv4:127.0.0.2:${String(port)},127.0.0.1:${String(port)}`
+  const { log } = open(port, accept, { env: { CONFIG_GRPC_XDS_SERVER_URL: addresses } })
+  await waitFor('the stream', () => xds.server.streams() === 1)
+  await waitFor('the connection to the first one to close', () => connections === 0)
+  await xds.server.requestFor(xds.server.publish({ version: 'v1', configs: [shopConfig()] }))
+  expect(log.filter(({ level }) => level !== 'info')).toEqual([])
+})
+
+test('TCP keepalive detects a server that vanishes without a close', async () => {
+  const { port } = xds.server
+  open(port, accept)
+  await waitFor('the stream', () => xds.server.streams() === 1)
+  // Columns: local and remote address, state, queues, and the pending timer (02: keepalive).
+  const remote = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const timerOf = (line: string) => / 02:([0-9A-F]{8}) /.exec(line)?.[1]
+  const connections = async () =>
+    (await readFile('/proc/net/tcp', 'utf8')).split('\n').filter((line) => {
+      return line.trim().split(/\s+/)[2] === remote
+    })
+  await waitFor('the timer', async () => (await connections()).some(timerOf))
+  const [line = ''] = await connections()
+  const jiffies = parseInt(timerOf(line) ?? '', 16)
+  expect(jiffies).toBeLessThanOrEqual(10 * 100)
 })

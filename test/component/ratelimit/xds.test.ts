@@ -68,6 +68,7 @@ describe('the first version', () => {
       })
       const health = async () => (await fetch(`${limiter.url}/healthcheck`, closing)).status
       expect(await health()).toBe(500)
+      expect(await metricsOf(limiter)).toContain('curtail_limiter_domains 0\n')
       const address = `127.0.0.1:${String(xds.server.port)}`
       const expected = `xDS server ${address}: no valid version was received`
       expect(await rlconfig(limiter)).toContain(expected)
@@ -75,6 +76,7 @@ describe('the first version', () => {
       await xds.server.requestFor(xds.server.publish({ version: 'v1', configs: [shopConfig()] }))
       expect(await rlconfig(limiter)).not.toContain(expected)
       expect(await health()).toBe(200)
+      expect(await metricsOf(limiter)).toContain('curtail_limiter_domains 1\n')
     },
     TEST_MS_MAX,
   )
@@ -162,6 +164,7 @@ describe('a version', () => {
       const limiter = await start()
       expect(await xds.server.requestFor(version('v2'))).toMatchObject({ versionInfo: 'v2' })
       expect(await rlconfig(limiter)).toBe('')
+      expect(await metricsOf(limiter)).toContain('curtail_limiter_domains 0\n')
       expect(limiter.log).toContainEqual(
         expect.objectContaining({ msg: 'the version has no resources: no rules are active' }),
       )

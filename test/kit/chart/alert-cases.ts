@@ -154,6 +154,14 @@ export const alertCases = {
     series: [gauge(ours('limiterStoreUnavailable', { of: 'ratelimit' }), 1, 0)],
   },
   CurtailRulesRejected: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
+  CurtailLimiterWithoutRules: {
+    series: [
+      gauge(ours('limiterDomains', { of: 'ratelimit' }), 0, 1),
+      gauge(info('ratelimit'), 1, 1),
+      gauge(ours('limiterDomains', { of: 'create' }), 0, 0),
+      gauge(info('create'), 1, 1),
+    ],
+  },
   CurtailDomainWithoutRules: {
     series: [counter(ours('domainNotFound', { of: 'ratelimit', labels: 'domain="edge"' }), 9, 0)],
   },
@@ -189,6 +197,14 @@ export const alertCases = {
   },
   CurtailControllerWithoutLeader: {
     series: [{ series: ours('isLeader', { of: 'controller' }), firing: '1x5 0x', recovered: '1x' }],
+  },
+  CurtailWatchFailing: {
+    series: [
+      gauge(
+        ours('failingCaches', { of: 'controller', labels: 'resource="ratelimitpolicies"' }),
+        ...([2, 0] as const),
+      ),
+    ],
   },
   CurtailReconcileErrors: {
     firingMinutes: 40,

@@ -75,7 +75,10 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
   },
   k8ssandra: { values: { cassandra: { mode: 'k8ssandra', k8ssandra: { spec: { racks: [] } } } } },
   'TLS at the edge': {
-    values: { baseUrl: 'https://cur.tl', edge: { tls: { enabled: true, existingSecret: 'cert' } } },
+    values: {
+      baseUrl: 'https://cur.tl',
+      edge: { tls: { enabled: true, existingSecret: 'cert' }, allowance: { enabled: true } },
+    },
   },
   'a load balancer with the PROXY protocol': {
     values: {
@@ -234,6 +237,20 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
     },
   },
   'rules from an xDS server': { values: { ratelimit: { xds } } },
+  'limits in a file': { values: { ratelimit: { policies: { enabled: false } } } },
+  'policies of several namespaces': {
+    values: {
+      ratelimit: {
+        policies: { enabled: true },
+        domains: [
+          { domain: 'edge', namespaces: ['team-a'], below: { key: 'tenant', value: 'a' } },
+          { domain: 'shop', namespaces: ['store', 'team-a'], apiKeys: false },
+          { domain: 'shop', namespaces: ['keys'], apiKeys: true },
+          { domain: 'edge', namespaces: ['keys'], apiKeys: true },
+        ],
+      },
+    },
+  },
   'the rate limiter alone': {
     chart: limiterFolder,
     values: { ratelimit: { rules: 'domain: shop\ndescriptors: []\n' } },
@@ -251,7 +268,7 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
     chart: limiterFolder,
     values: {
       podDefaults: allPodValues,
-      ratelimit: { xds, autoscaling: scaled },
+      ratelimit: { xds: { ...xds, ports: [15_010] }, autoscaling: scaled },
       counters: { mode: 'external', external: { existingSecret: 'counters', authKey: 'auth' } },
       networkPolicy: { clients: [peer], metricsFrom: [peer] },
       monitoring: { monitor: { enabled: true, renderMode: 'alwaysRender' } },

@@ -14,8 +14,17 @@ import { type RoleProcess, startRole } from '../processes/role-process.ts'
 import { applyCrd, CODE_POOLS_CRD } from './apply-crd.ts'
 import { TEMPLATE } from './pool-keeper.ts'
 
-/** The controller's permissions in its own namespace, for CodePools and its Lease. */
+const CONTROLLER_NAMESPACE = 'curtail'
+
+/** The Secret in which a controller with this setting stores the rules. */
+export const VERSION_SECRET = {
+  env: { ADS_VERSION_SECRET: 'rules' },
+  path: `/api/v1/namespaces/${CONTROLLER_NAMESPACE}/secrets/rules`,
+} as const
+
+/** The controller's permissions in its own namespace: for CodePools, its Lease and the rules. */
 const OWN_RULES = [
+  { apiGroups: [''], resources: ['secrets'], resourceNames: ['rules'], verbs: ['get', 'patch'] },
   { apiGroups: ['curtail.dev'], resources: ['codepools'], verbs: ['list', 'watch'] },
   { apiGroups: ['batch'], resources: ['jobs'], verbs: ['list', 'watch'] },
   {
@@ -32,8 +41,10 @@ const POLICY_RULES = [
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
 ]
 
+/** Its permissions in namespaces whose policies may name Secrets. */
+const API_KEY_RULES = [{ apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] }]
+
 const RBAC = 'rbac.authorization.k8s.io'
-const CONTROLLER_NAMESPACE = 'curtail'
 
 /** An API server and its controllers. */
 export interface PolicyCluster {
@@ -45,8 +56,13 @@ export interface PolicyCluster {
   /** Grants the controller its permissions in a namespace, or revokes them. */
   grant(namespace: string): Promise<void>
   revoke(namespace: string): Promise<void>
+  /** Grants the controller the Secrets of a namespace. */
+  grantApiKeys(namespace: string): Promise<void>
   /** Starts a controller; `domains` is RATELIMIT_DOMAINS. */
-  startController(domains: readonly object[]): Promise<RoleProcess>
+  startController(
+    domains: readonly object[],
+    env?: Readonly<Record<string, string>>,
+  ): Promise<RoleProcess>
   /** Kills a controller, and deletes its Lease, so that the next one leads without a wait. */
   kill(controller: RoleProcess): Promise<void>
   apply(namespace: string, name: string, spec: object): Promise<void>
@@ -70,6 +86,11 @@ export async function startPolicyCluster(): Promise<PolicyCluster> {
   await applyCrd(admin, CODE_POOLS_CRD)
   await objects.createNamespace(CONTROLLER_NAMESPACE)
   await objects.bind(CONTROLLER_NAMESPACE, OWN_RULES)
+  await admin.call({
+    method: 'POST',
+    path: `/api/v1/namespaces/${CONTROLLER_NAMESPACE}/secrets`,
+    body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'rules' } },
+  })
   const environment = await writeFiles(server, folder)
   const kill = async (controller: RoleProcess) => {
     controller.child.kill('SIGKILL')
@@ -80,7 +101,8 @@ export async function startPolicyCluster(): Promise<PolicyCluster> {
     admin,
     adsPort,
     grant: (namespace) => objects.bind(namespace, POLICY_RULES),
-    async startController(domains) {
+    grantApiKeys: (namespace) => objects.bind(namespace, API_KEY_RULES, 'api-keys'),
+    async startController(domains, env) {
       const controller = await startRole({
         role: 'controller',
         wrapper: ['setpriv', '--pdeathsig', 'KILL'],
@@ -88,6 +110,7 @@ export async function startPolicyCluster(): Promise<PolicyCluster> {
           ...environment,
           ADS_PORT: String(adsPort),
           RATELIMIT_DOMAINS: JSON.stringify(domains),
+          ...env,
         },
       })
       controllers.push(controller)
@@ -133,14 +156,14 @@ function operate(admin: KubeApi) {
       const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }
       await post('/api/v1/namespaces', body)
     },
-    async bind(namespace: string, rules: readonly object[]) {
+    async bind(namespace: string, rules: readonly object[], name = 'controller') {
       const root = `/apis/${RBAC}/v1/namespaces/${namespace}`
-      const object = { apiVersion: `${RBAC}/v1`, metadata: { name: 'controller' } }
+      const object = { apiVersion: `${RBAC}/v1`, metadata: { name } }
       await post(`${root}/roles`, { ...object, kind: 'Role', rules })
       await post(`${root}/rolebindings`, {
         ...object,
         kind: 'RoleBinding',
-        roleRef: { apiGroup: RBAC, kind: 'Role', name: 'controller' },
+        roleRef: { apiGroup: RBAC, kind: 'Role', name },
         subjects: [{ kind: 'User', name: 'controller', apiGroup: RBAC }],
       })
     },

@@ -88,6 +88,9 @@ export const worlds = fc
     fc.record({
       namespace: fc.constantFrom('platform', 'a', 'b', 'shop', 'x'),
       spec: fc.oneof(specs, goodSpecs, goodSpecs),
+      // The last accepted spec, which a status can also contain without having been accepted.
+      last: fc.oneof(fc.constant(undefined), specs, goodSpecs),
+      lastGeneration: fc.integer({ min: 0, max: 1 }),
       // Half of them are where the tenants a and b may write.
       tenant: fc.constantFrom(undefined, undefined, 'a', 'b'),
       createdMs: fc.integer({ min: 0, max: 3 }),
@@ -95,9 +98,11 @@ export const worlds = fc
     { maxLength: 25 },
   )
   .map((all) =>
-    all.map(({ namespace, spec, tenant, createdMs }, at) => {
+    all.map(({ namespace, spec, last, lastGeneration, tenant, createdMs }, at) => {
       const start = tenant === undefined ? [] : [{ key: 'tenant', value: tenant }]
-      const match = [...start, ...spec.match]
-      return policy(`${tenant ?? namespace}/${at}`, { ...spec, match }, createdMs)
+      const below = (given: PolicySpec) => ({ ...given, match: [...start, ...given.match] })
+      const random = policy(`${tenant ?? namespace}/${at}`, below(spec), createdMs)
+      if (last === undefined) return random
+      return { ...random, accepted: { generation: lastGeneration, spec: below(last) } }
     }),
   )

@@ -78,6 +78,8 @@ export interface AdsTestClient {
   send(request: Partial<DiscoveryRequest>): void
   /** Accepts the last response, or the one with a nonce. */
   accept(nonce?: string): void
+  /** Rejects the last response. */
+  reject(error: string): void
   close(): void
 }
 
@@ -128,6 +130,9 @@ export function openAdsTestClient(port: number, options: ClientOptions = {}): Ad
     closed,
     send,
     accept,
+    reject(error) {
+      send({ nonce: last.nonce, error })
+    },
     close() {
       call.cancel()
       client.close()

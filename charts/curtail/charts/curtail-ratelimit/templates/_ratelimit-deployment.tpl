@@ -2,7 +2,10 @@
 
 {{- define "curtail.rulesEnv" -}}
 {{- $xds := .Values.ratelimit.xds | default dict }}
-{{- if $xds.server }}
+{{- $source := include "curtail.rulesSource" . }}
+{{- if eq $source "policies" }}
+{{- include "curtail.policiesEnv" . }}
+{{- else if eq $source "xds" }}
 - { name: CONFIG_TYPE, value: GRPC_XDS_SOTW }
 - { name: CONFIG_GRPC_XDS_SERVER_URL, value: {{ $xds.server | quote }} }
 - { name: CONFIG_GRPC_XDS_NODE_ID, value: {{ $xds.nodeId | quote }} }
@@ -25,6 +28,9 @@
 {{- end -}}
 
 {{- define "curtail.ratelimitDeployment" -}}
+{{- $source := include "curtail.rulesSource" . -}}
+{{- $extraEnv := include "curtail.extra" (list . .Values.ratelimit.pod "extraEnv") -}}
+{{- $hasAdmin := and (hasKey .Values "admin") (not (contains "name: ADMIN_TOKEN" $extraEnv)) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -66,6 +72,10 @@ spec:
             - { name: PORT, value: "8080" }
             - { name: DEBUG_PORT, value: "6070" }
             - { name: ADMIN_PORT, value: "9090" }
+            {{- if $hasAdmin }}
+            # For the admin API, and for `limit reset` in the pod.
+            - { name: ADMIN_TOKEN_FILE, value: /etc/curtail/admin/token }
+            {{- end }}
             {{- with .Values.baseUrl }}
             - { name: BASE_URL, value: {{ . | quote }} }
             {{- end }}
@@ -79,7 +89,7 @@ spec:
             - { name: USE_STATSD, value: "false" }
             {{- include "curtail.countersEnv" . | trim | nindent 12 }}
             - { name: LOG_LEVEL, value: {{ .Values.logLevel }} }
-            {{- include "curtail.extra" (list . .Values.ratelimit.pod "extraEnv") | nindent 12 }}
+            {{- $extraEnv | nindent 12 }}
           ports:
             - { name: grpc, containerPort: 8081 }
             - { name: http, containerPort: 8080 }
@@ -97,9 +107,14 @@ spec:
             {{- if (.Values.ratelimit.xds).tlsSecret }}
             - { name: xds-tls, mountPath: /etc/curtail/xds-tls, readOnly: true }
             {{- end }}
-            {{- if not (.Values.ratelimit.xds).server }}
             # Not by subPath: the kubelet replaces the whole folder when the rules change.
+            {{- if eq $source "file" }}
             - { name: rules, mountPath: /etc/curtail/runtime/ratelimit/config, readOnly: true }
+            {{- else if eq $source "policies" }}
+            - { name: xds-version, mountPath: /etc/curtail/xds-version, readOnly: true }
+            {{- end }}
+            {{- if $hasAdmin }}
+            - { name: admin, mountPath: /etc/curtail/admin, readOnly: true }
             {{- end }}
             # The last valid rules, for a restarted container.
             - { name: rules-copy, mountPath: /var/lib/curtail }
@@ -116,10 +131,24 @@ spec:
               - { key: tls.crt, path: tls.crt }
               - { key: tls.key, path: tls.key }
         {{- end }}
-        {{- if not (.Values.ratelimit.xds).server }}
+        {{- if eq $source "file" }}
         - name: rules
           configMap:
             name: {{ default (printf "%s-ratelimit" (include "curtail.fullname" .)) .Values.ratelimit.existingRules }}
+        {{- else if eq $source "policies" }}
+        - name: xds-version
+          secret:
+            secretName: {{ include "curtail.versionSecret" . }}
+            optional: true
+            defaultMode: 0440
+        {{- end }}
+        {{- if $hasAdmin }}
+        - name: admin
+          secret:
+            secretName: {{ include "curtail.adminSecret" . }}
+            defaultMode: 0440
+            items:
+              - { key: {{ .Values.admin.key }}, path: token }
         {{- end }}
         - name: rules-copy
           emptyDir: { sizeLimit: 64Mi }

@@ -36,8 +36,19 @@ spec:
 {{- if hasKey .Values "edge" }}edge{{ end -}}
 {{- end -}}
 
+{{/* Where the limiters get their rules: `policies` (only in the chart curtail), `xds` or `file`. */}}
+{{- define "curtail.rulesSource" -}}
+{{- if and (hasKey .Values "edge") (include "curtail.usesPolicies" .) -}}
+policies
+{{- else if (.Values.ratelimit.xds).server -}}
+xds
+{{- else -}}
+file
+{{- end -}}
+{{- end -}}
+
 {{- define "curtail.rulesConfigMap" -}}
-{{- if not (or .Values.ratelimit.existingRules (.Values.ratelimit.xds).server) }}
+{{- if and (eq (include "curtail.rulesSource" .) "file") (not .Values.ratelimit.existingRules) }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -45,7 +56,11 @@ metadata:
   {{- include "curtail.metadata" (list . "ratelimit") | nindent 2 }}
 data:
   rate-limits.yaml: |
-    {{- .Values.ratelimit.rules | default (.Files.Get "files/rate-limits.yaml") | trim | nindent 4 }}
+    {{- if .Values.ratelimit.rules }}
+    {{- .Values.ratelimit.rules | trim | nindent 4 }}
+    {{- else }}
+    {{- include "curtail.shippedRules" . | trim | nindent 4 }}
+    {{- end }}
 {{- end }}
 {{- end -}}
 
@@ -70,12 +85,25 @@ data:
       from:
         {{- . | nindent 8 }}
       {{- end }}
+    {{- with (.Values.networkPolicy).adminFrom }}
+    - from:
+        {{- toYaml . | nindent 8 }}
+      ports:
+        {{- include "curtail.tcpPorts" (list 9090) | trim | nindent 8 }}
+    {{- end }}
     {{- include "curtail.metricsIngress" (list . 9090) | nindent 4 }}
   egress:
     {{- include "curtail.redisEgress" (list . "counters") | nindent 4 }}
-    {{- with (.Values.ratelimit.xds).server }}
+    {{- $source := include "curtail.rulesSource" . }}
+    {{- if eq $source "policies" }}
+    - to:
+        {{- include "curtail.peers" (list . "controller") | trim | nindent 8 }}
+      ports:
+        {{- include "curtail.tcpPorts" (list 18000) | trim | nindent 8 }}
+    {{- else if eq $source "xds" }}
+    {{- $xds := .Values.ratelimit.xds }}
     - ports:
-        {{- include "curtail.tcpPorts" (list (regexFind "[0-9]+$" .)) | trim | nindent 8 }}
+        {{- include "curtail.tcpPorts" (default (list (regexFind "[0-9]+$" $xds.server)) $xds.ports) | trim | nindent 8 }}
     {{- end }}
     {{- include "curtail.dnsEgress" . | nindent 4 }}
     {{- include "curtail.extraEgress" . | nindent 4 }}

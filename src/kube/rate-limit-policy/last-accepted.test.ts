@@ -1,0 +1,142 @@
+// The last accepted spec of a policy stays active, whatever the order of edits, compilations,
+// writes of statuses and changes of the leader. Explores random orders; a failure prints the seed.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { type Compilation, compile, createCompiler } from '../../policies/compile.ts'
+import type { Policy, PolicySpec } from '../../policies/policy.ts'
+import { POLICY_GRANTS, PolicyWorld } from '../../../test/kit/policies/policy-world.ts'
+import type { RateLimitPolicySpec } from './rate-limit-policy.ts'
+import { createPolicyReports } from './report-policies.ts'
+import { createRuleVersions } from './rule-versions.ts'
+import { policyOf } from './watch-policies.ts'
+
+const limit = { name: 'l', algorithm: 'FixedWindow', requests: 1, window: '1s' } as const
+const base = { domain: 'd', mode: 'Enforce', onStoreError: 'Local' } as const
+const specOf = (key: string): RateLimitPolicySpec => ({
+  ...base,
+  match: [{ key }],
+  limits: [limit],
+})
+/** Valid specs, some of which conflict; invalid and foreign ones. */
+const SPECS: readonly RateLimitPolicySpec[] = [
+  ...['a', 'b', 'c'].map(specOf),
+  { ...specOf('a'), match: [{ key: 'a' }, { key: 'k'.repeat(200) }] },
+  { ...specOf('a'), limits: [{ ...limit, requests: 2 }] },
+  { ...specOf('a'), replaces: ['l'] },
+  { ...specOf('b'), domain: 'other' },
+]
+/** With it, the share of the namespace is full. */
+const LARGE = { ...specOf('b'), match: Array.from({ length: 4 }, () => ({ key: 'k'.repeat(120) })) }
+
+type Step =
+  | { readonly kind: 'edit'; readonly at: number; readonly spec: RateLimitPolicySpec }
+  | { readonly kind: 'compile' | 'change leader' }
+  | { readonly kind: 'write'; readonly result: 'ok' | 'lost' | 'fails' }
+
+const editsTo = (specs: readonly RateLimitPolicySpec[]) =>
+  fc.record({
+    kind: fc.constant('edit' as const),
+    at: fc.nat({ max: 2 }),
+    spec: fc.constantFrom(...specs),
+  })
+const writes = fc.record({
+  kind: fc.constant('write' as const),
+  result: fc.constantFrom('ok' as const, 'ok' as const, 'lost' as const, 'fails' as const),
+})
+const stepsWith = (edits: ReturnType<typeof editsTo>, leaders: number): fc.Arbitrary<Step> =>
+  fc.oneof(
+    { weight: 4, arbitrary: edits },
+    { weight: 5, arbitrary: fc.constant({ kind: 'compile' as const }) },
+    { weight: 4, arbitrary: writes },
+    { weight: leaders, arbitrary: fc.constant({ kind: 'change leader' as const }) },
+  )
+
+const RUNS = 60
+const { signal } = new AbortController()
+
+function startLeader(world: PolicyWorld) {
+  const versions = createRuleVersions()
+  /** The generations that this leader has accepted. */
+  const known = new Map<string, number>()
+  const compiler = createCompiler(POLICY_GRANTS)
+  const reports = createPolicyReports({ ...world.reportDeps, versions, limiters: () => [] })
+  return {
+    reports,
+    versions,
+    compile() {
+      const policies = world
+        .list()
+        .map((policy) => policyOf(policy, [], versions.lastAcceptedOf(policy)))
+      const compiled = compiler(policies)
+      const { version, outcomes } = compile(policies, POLICY_GRANTS)
+      expect(compiled).toMatchObject({ version, outcomes }) // the cache has no effect
+      versions.record(policies, compiled)
+      for (const { metadata, status } of world.list()) {
+        const key = `n/${metadata.name}`
+        known.set(key, Math.max(known.get(key) ?? 0, status?.accepted?.generation ?? 0))
+      }
+      const kept = verify(policies, compiled, known)
+      for (const [key, { generation }] of compiled.active) known.set(key, generation)
+      return { kept, compiled }
+    },
+  }
+}
+
+/** Fails if a policy that was accepted is not active, unless an older one has its match. */
+function verify(
+  policies: readonly Policy[],
+  { active }: Compilation,
+  known: ReadonlyMap<string, number>,
+): number {
+  let kept = 0
+  for (const { uid, spec, accepted, createdMs, generation } of policies) {
+    const least = known.get(uid) ?? 0
+    const own = active.get(uid)?.generation ?? 0
+    const matchOf = (of: PolicySpec | undefined) => JSON.stringify(of?.match ?? uid)
+    const older = policies.filter((each) => each.createdMs < createdMs)
+    const isTaken = older.some((each) => {
+      const taken = active.get(each.uid)
+      if (matchOf(taken?.spec) === matchOf(accepted?.spec)) return true
+      // Both were edited at once, into the same match, while the share was full: as if the younger
+      // edit had been accepted first, and then the older one.
+      const isNew = (taken?.generation ?? 0) > (known.get(each.uid) ?? 0)
+      return isNew && matchOf(taken?.spec) === matchOf(spec)
+    })
+    if (!isTaken) expect(own).toBeGreaterThanOrEqual(least)
+    if (own > 0 && own < generation) kept++
+  }
+  return kept
+}
+
+test.each<readonly [string, fc.Arbitrary<Step>]>([
+  ['new leaders', stepsWith(editsTo(SPECS), 1)],
+  // A new leader can have an older accepted generation, which is larger: not tried with this one.
+  ['a share that is full', stepsWith(editsTo([...SPECS, LARGE]), 0)],
+])('an accepted policy stays active through edits, failed writes and %s', async (_name, steps) => {
+  let kept = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(steps, { minLength: 20, maxLength: 40 }), async (all) => {
+      const world = new PolicyWorld(['p0', 'p1', 'p2'].map((name) => [name, specOf(name)]))
+      let leader = startLeader(world)
+      for (const step of all) {
+        if (step.kind === 'edit') world.edit(`p${step.at}`, step.spec)
+        if (step.kind === 'change leader') leader = startLeader(world)
+        if (step.kind === 'compile' || step.kind === 'change leader') kept += leader.compile().kept
+        if (step.kind !== 'write') continue
+        world.result = step.result
+        const [key] = leader.reports.outdated()
+        if (key !== undefined) await leader.reports.write(key, signal).catch(() => undefined)
+      }
+      // At rest, every status is written once, and a new leader compiles the same rules.
+      world.result = 'ok'
+      const { compiled } = leader.compile()
+      for (const key of leader.reports.outdated()) await leader.reports.write(key, signal)
+      expect(leader.reports.outdated()).toEqual([])
+      const next = startLeader(world)
+      expect(next.compile().compiled.version).toBe(compiled.version)
+      expect(next.reports.outdated()).toEqual([])
+    }),
+    { numRuns: RUNS },
+  )
+  expect(kept).toBeGreaterThan(RUNS) // the last accepted spec was needed
+})

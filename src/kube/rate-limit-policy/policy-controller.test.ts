@@ -1,0 +1,104 @@
+// The leader of RateLimitPolicies while its port cannot be opened, and its stop while the API
+// server and the limiters hang. The API server is a function, and time is simulated.
+import { expect, test } from '@jest/globals'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
+import type { KubeApi } from '../api.ts'
+import { createEventRecorder } from '../events.ts'
+import { untilAborted } from '../scheduler.ts'
+import { createPolicyController } from './policy-controller.ts'
+import type { RateLimitPolicyStatus } from './rate-limit-policy.ts'
+import type { RulesServer } from './rules-port.ts'
+
+const policyOf = (name: string) => ({
+  metadata: {
+    ...{ name, namespace: 'n', uid: name, resourceVersion: '1', generation: 1 },
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  },
+  spec: {
+    ...{ domain: 'd', match: [{ key: name }], mode: 'Enforce', onStoreError: 'Local' },
+    limits: [{ name: 'l', algorithm: 'FixedWindow', requests: 1, window: '1s' }],
+  },
+})
+type Call = Parameters<KubeApi['call']>[0]
+const quiet = () => undefined
+const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+
+/** Watches and leads with two policies; `write` is the response of the API server to a write. */
+function start(write: (call: Call) => Promise<unknown>, server?: Partial<RulesServer>) {
+  const scheduler = createFakeScheduler()
+  const metrics = createMetrics()
+  const api: KubeApi = {
+    call: (call) =>
+      call.method === 'GET'
+        ? Promise.resolve({ items: ['p', 'q'].map(policyOf), metadata: { resourceVersion: '1' } })
+        : write(call),
+    async *lines({ signal }) {
+      yield* []
+      await untilAborted(signal)
+    },
+  }
+  const clocks = { nowMs: scheduler.nowMs, wallMs: () => 0 }
+  const events = createEventRecorder({
+    ...{ api, controller: 'c', instance: 'i', metrics, log, mayWrite: () => true },
+    ...clocks,
+  })
+  const controller = createPolicyController({
+    ...{ api, events, scheduler, metrics, wallMs: clocks.wallMs, random: () => 0.5 },
+    grants: [{ domain: 'd', namespaces: ['n'] }],
+    openServer: () =>
+      server === undefined
+        ? Promise.reject(new Error('EADDRINUSE'))
+        : Promise.resolve({
+            ...{ port: 1, publish: quiet, replicas: () => [], close: () => Promise.resolve() },
+            ...server,
+          }),
+    isLeading: () => true,
+    store: undefined,
+    log,
+    onState: quiet,
+    onPort: quiet,
+  })
+  const stopping = new AbortController()
+  void controller.watch(stopping.signal)
+  const led = controller.lead(stopping.signal)
+  return { scheduler, stopping, led }
+}
+
+test('while the port for limiters cannot be opened, the statuses report no limiters', async () => {
+  const written: RateLimitPolicyStatus[] = []
+  const { scheduler, stopping, led } = start((call) => {
+    const { status } = call.body as { status?: RateLimitPolicyStatus }
+    if (status !== undefined) written.push(status)
+    return Promise.resolve({ ...policyOf('p'), status })
+  })
+  await scheduler.advance(2000)
+  expect(written[0]?.conditions?.map(({ type, status, reason }) => [type, status, reason])).toEqual(
+    [
+      ['Accepted', 'True', 'Accepted'],
+      ['Programmed', 'False', 'NoLimiters'],
+      ['Reconciling', 'True', 'NoLimiters'],
+    ],
+  )
+  stopping.abort()
+  await scheduler.advance(0)
+  await led
+})
+
+test('a stop takes at most 2.5 s although writes, events and limiters hang', async () => {
+  const writes: string[] = []
+  const hang = ({ method }: Call) => {
+    const isFirst = writes.push(method) === 1
+    return isFirst ? Promise.resolve(policyOf('p')) : new Promise(quiet)
+  }
+  const { scheduler, stopping, led } = start(hang, { close: () => new Promise(quiet) })
+  await scheduler.advance(2000)
+  expect(writes).toEqual(['PATCH', 'POST', 'PATCH'])
+  stopping.abort()
+  let isStopped = false
+  void led.then(() => (isStopped = true))
+  await scheduler.advance(2500)
+  expect(isStopped).toBe(true)
+  await scheduler.advance(60_000)
+  expect(writes).toEqual(['PATCH', 'POST', 'PATCH'])
+})

@@ -1,0 +1,122 @@
+// Which statuses are written: at most some at a time, in turns of the namespaces, and none for a
+// limiter that reconnects. What a limiter reports as the cause of a rejection is in no status.
+import { expect, test } from '@jest/globals'
+import { compile } from '../../policies/compile.ts'
+import { POLICY_GRANTS, PolicyWorld } from '../../../test/kit/policies/policy-world.ts'
+import { LIMITER_ABSENCE_MS, LIMITER_RECONNECT_MS } from './limiter-count.ts'
+import type { RateLimitPolicySpec } from './rate-limit-policy.ts'
+import { type ConnectedLimiter, createPolicyReports } from './report-policies.ts'
+import { createRuleVersions } from './rule-versions.ts'
+import { policyOf } from './watch-policies.ts'
+
+const { signal } = new AbortController()
+const limits = [{ name: 'l', algorithm: 'FixedWindow', requests: 1, window: '1s' }] as const
+const specOf = (key: string): RateLimitPolicySpec => ({
+  ...{ domain: 'd', match: [{ key }], limits },
+  ...({ mode: 'Enforce', onStoreError: 'Local' } as const),
+})
+
+/** Two accepted policies, and two limiters that apply them. */
+function startReports(world = new PolicyWorld(['a', 'b'].map((name) => [name, specOf(name)]))) {
+  const versions = createRuleVersions()
+  const connected: ConnectedLimiter[] = []
+  const reports = createPolicyReports({
+    ...world.reportDeps,
+    versions,
+    limiters: () => connected,
+  })
+  const compileAll = () => {
+    const policies = world.list().map((policy) => policyOf(policy, [], undefined))
+    const compiled = compile(policies, POLICY_GRANTS)
+    versions.record(policies, compiled)
+    return compiled.version
+  }
+  const version = compileAll()
+  const limiter = (node: string, active = version): ConnectedLimiter => ({
+    ...{ node, address: '10.0.0.1', active, rejected: undefined },
+  })
+  const set = (...all: readonly ConnectedLimiter[]) => connected.splice(0, 9, ...all)
+  set(limiter('l1'), limiter('l2'))
+  const writeAll = async () => {
+    const keys = reports.outdated()
+    for (const key of keys) await reports.write(key, signal)
+    return keys.length
+  }
+  return { world, reports, limiter, set, writeAll, compileAll }
+}
+
+const shownOf = ({ world }: { world: PolicyWorld }) =>
+  world.list().map(({ status }) => {
+    const [, programmed] = status?.conditions ?? []
+    return `${programmed?.reason ?? ''} ${status?.replicas?.active ?? 0}`
+  })
+
+test('a limiter that reconnects within the grace time causes no writes', async () => {
+  const given = startReports()
+  const { world, limiter, set, writeAll } = given
+  expect(await writeAll()).toBe(2)
+  expect(shownOf(given)).toEqual(['Programmed 2', 'Programmed 2'])
+  const states = [[], [limiter('l2', '')], [limiter('l2')]]
+  for (let at = 0; at < 300; at++) {
+    world.nowMs += 1000
+    set(limiter('l1'), ...(states[at % 3] ?? []))
+    expect(await writeAll()).toBe(0)
+  }
+  set(limiter('l1'))
+  world.nowMs += 1000
+  expect(await writeAll()).toBe(0)
+  world.nowMs += LIMITER_ABSENCE_MS + 1000
+  expect(await writeAll()).toBe(2)
+  expect(shownOf(given)).toEqual(['Pending 1', 'Pending 1'])
+})
+
+test('a limiter that rejects rules and reconnects is reported once', async () => {
+  const given = startReports()
+  const { world, limiter, set, writeAll, compileAll } = given
+  await writeAll()
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const version = compileAll()
+  const message = `${'x'.repeat(499)}\u{1f600} secret of another tenant`
+  const rejecting = { ...limiter('l2'), rejected: { version, message } }
+  set(limiter('l1', version), rejecting)
+  expect(await writeAll()).toBe(1)
+  expect(shownOf(given)).toEqual(['Rejected 1', 'Programmed 2'])
+  for (let at = 0; at < 60; at++) {
+    world.nowMs += 1000
+    set(limiter('l1', version), ...(at % 2 === 0 ? [] : [rejecting]))
+    expect(await writeAll()).toBe(0)
+  }
+  expect(JSON.stringify(world.list())).not.toMatch(/xx|secret/)
+  expect(world.events).toEqual(
+    ['a Accepted', 'a Programmed', 'b Accepted', 'b Programmed'].concat('a Accepted'),
+  )
+  const rejections = world.logged.filter((fields) => 'limiter' in fields)
+  expect(rejections).toEqual([
+    { limiter: 'l2', address: '10.0.0.1', version, detail: `${'x'.repeat(499)}\ufffd` },
+  ])
+  set(limiter('l1', version), limiter('l2', version))
+  expect(await writeAll()).toBe(1)
+  expect(shownOf(given)).toEqual(['Programmed 2', 'Programmed 2'])
+})
+
+test('a namespace with many outdated policies delays others by one turn', async () => {
+  const names = Array.from({ length: 1500 }, (_, at) => `p${at}`)
+  const world = new PolicyWorld(names.map((name) => [name, { ...specOf('a'), limits: [] }]))
+  world.add('m/other', specOf('a'), 5000)
+  const { reports, writeAll, set } = startReports(world)
+  const first = reports.outdated()
+  expect([first.length, first.indexOf('m/other')]).toEqual([200, 1])
+  expect(world.decisions).toBeLessThan(210)
+  expect(reports.nextChangeMs()).toBeGreaterThan(world.nowMs)
+  let written = 0
+  for (let runs = 0; runs < 8; runs++) written += await writeAll()
+  expect([written, reports.outdated().length]).toEqual([1501, 0])
+  world.decisions = 0
+  reports.outdated()
+  expect(world.decisions).toBe(0)
+  // A policy that is not active has no number of limiters, which would change its status.
+  set()
+  expect(reports.outdated()).toEqual([])
+  world.nowMs += LIMITER_RECONNECT_MS
+  expect(reports.outdated()).toEqual(['m/other'])
+})

@@ -1,0 +1,42 @@
+// Reports the state of the counter store, and each failed call, in the log, metrics, statistics and
+// health.
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { RuleStats } from '../stats/rule-stats.ts'
+import type { StoreHealth } from './store-health.ts'
+
+/** Where the state is reported. */
+interface StoreReportDeps {
+  readonly storeHealth: StoreHealth
+  readonly stats: Pick<RuleStats, 'service'>
+  readonly metrics: Pick<Metrics, 'limiterStoreFailures' | 'limiterStoreUnavailable'>
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+}
+
+/** The functions that the store and its circuit breaker call. */
+export function createStoreReports({ storeHealth, stats, metrics, log }: StoreReportDeps) {
+  return {
+    /** Of the connection with this name. */
+    watch: (redis: string) => ({
+      onDown: (err: unknown) => {
+        log.warn({ err, redis }, 'Redis unavailable')
+        storeHealth.setConnection(redis, false)
+      },
+      onUp: () => {
+        log.info({ redis }, 'Redis available')
+        storeHealth.setConnection(redis, true)
+      },
+    }),
+    /** `cause`: an error, or a reason of the metric. */
+    onFailure: (cause: unknown) => {
+      stats.service.redisError++
+      metrics.limiterStoreFailures.inc({ reason: typeof cause === 'string' ? cause : 'error' })
+    },
+    onOpenChange: (isOpen: boolean, isProbed: boolean) => {
+      storeHealth.setCircuit(isOpen, isProbed)
+      metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
+      if (isOpen) log.error('counting locally until Redis responds')
+      else log.info('counting in Redis')
+    },
+  }
+}

@@ -1,0 +1,40 @@
+// Renders what a client gets in total if Envoys admit an allowance in addition to a rule: an
+// allowance is a token bucket in each Envoy, which requests within it use instead of the rule.
+import { matchDescriptor, type MatchRequest } from './match.ts'
+
+/** The allowances of one client. */
+export interface Allowances {
+  /** Their number: one for each Envoy and each of its listeners. */
+  readonly buckets: number
+  readonly burst: number
+  readonly perMinute: number
+}
+
+/** The syntax of `parseAllowances`. */
+export const ALLOWANCES_SYNTAX = 'BUCKETS,BURST,PER_MINUTE, integers from 1 to 1000000'
+
+const COUNT_MAX = 1_000_000
+
+/** Parses allowances such as `8,5,12`; undefined if the syntax is invalid. */
+export function parseAllowances(source: string): Allowances | undefined {
+  if (!/^\d{1,7},\d{1,7},\d{1,7}$/.test(source)) return undefined
+  const [buckets = 0, burst = 0, perMinute = 0] = source.split(',').map(Number)
+  const isValid = [buckets, burst, perMinute].every((each) => each >= 1 && each <= COUNT_MAX)
+  return isValid ? { buckets, burst, perMinute } : undefined
+}
+
+/** One line for each token bucket that the descriptor matches: the sum of rule and allowances. */
+export function explainAllowances(
+  request: MatchRequest,
+  allowances: Allowances,
+): readonly string[] {
+  const match = matchDescriptor(request)
+  if (typeof match === 'string') return []
+  const { buckets, burst, perMinute } = allowances
+  return match.rules.flatMap(({ path, algorithm, limit }) => {
+    if (limit === undefined || algorithm.name !== 'token_bucket') return []
+    const perSecond = (limit.requests * 1e6) / limit.windowUs + (buckets * perMinute) / 60
+    const sum = `${Number(perSecond.toFixed(3))} per second, burst ${limit.burst + buckets * burst}`
+    return [`${path} with ${buckets} allowances of ${burst} and ${perMinute} per minute: ${sum}`]
+  })
+}

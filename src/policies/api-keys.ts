@@ -1,0 +1,103 @@
+// API keys of RateLimitPolicies: hashes the values of Secrets, and selects those that a policy
+// names. Pure; only hashes leave this file, and no message contains a value.
+import { hash } from 'node:crypto'
+import type { ApiKeys, PolicyEntry } from './policy.ts'
+
+/** The label that a Secret must have, with the value `true`, so that its values are API keys. */
+export const API_KEYS_LABEL = 'curtail.dev/api-keys'
+
+/** A Secret with API keys, without their values. */
+export interface ApiKeySecret {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  /** `sha256:` and the hash of each valid value, in the order of the data keys. */
+  readonly hashes: readonly string[]
+  /** Why values are ignored, in sentences without the values. */
+  readonly problems: readonly string[]
+}
+
+/** More values of a Secret are ignored. */
+const KEYS_MAX = 1000
+/** The maximum length of `value` in a policy. */
+const KEY_BYTES_MAX = 512
+const LISTED_MAX = 3
+const NEWLINE = /\r?\n$/
+/** Bytes that no value of an HTTP header has. */
+const notInHeaders = /^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/
+
+/** Hashes the values of a Secret's `data`, which are base64. */
+export function hashApiKeys(
+  data: Readonly<Record<string, string>>,
+): Pick<ApiKeySecret, 'hashes' | 'problems'> {
+  const hashes: string[] = []
+  const problems: string[] = []
+  const names = Object.keys(data).sort()
+  for (const name of names.slice(0, KEYS_MAX)) {
+    const bytes = Buffer.from(data[name] ?? '', 'base64')
+      .toString('latin1')
+      .replace(NEWLINE, '')
+    const cause = faultOf(bytes)
+    if (cause === undefined) hashes.push(hashOf(bytes))
+    else if (problems.length <= LISTED_MAX) problems.push(`the value of ${name} ${cause}`)
+  }
+  if (names.length > KEYS_MAX)
+    problems.unshift(`it has ${names.length} values, and only ${KEYS_MAX} are used`)
+  return { hashes, problems }
+}
+
+function hashOf(bytes: string): string {
+  return `sha256:${hash('sha256', Buffer.from(bytes, 'latin1'))}`
+}
+
+function faultOf(bytes: string): string | undefined {
+  if (bytes === '') return 'is empty'
+  if (bytes.length > KEY_BYTES_MAX)
+    return `has ${bytes.length} bytes: at most ${KEY_BYTES_MAX} are allowed`
+  if (!notInHeaders.test(bytes)) return undefined
+  return 'has several lines, other control characters, or spaces at its start or end'
+}
+
+/** Whether an entry names Secrets. */
+export function hasSecrets({ secretRef, secretSelector }: PolicyEntry): boolean {
+  return secretRef !== undefined || secretSelector !== undefined
+}
+
+/**
+ * The API keys that a path names, from the Secrets of the policy's namespace; `undefined` if it
+ * names none.
+ */
+export function apiKeysOf(
+  match: readonly PolicyEntry[],
+  secrets: readonly ApiKeySecret[],
+): ApiKeys | undefined {
+  const entry = match.find(hasSecrets)
+  if (entry === undefined) return undefined
+  const selected = secrets.filter((secret) => isSelected(entry, secret))
+  const hashes = [...new Set(selected.flatMap((secret) => secret.hashes))].sort()
+  if (selected.length === 0) {
+    const message = `${describe(entry)} exists with the label ${API_KEYS_LABEL}=true`
+    return { hashes, problem: { reason: 'SecretNotFound', message } }
+  }
+  const problems = selected.flatMap(({ name, problems: all }) =>
+    all.map((problem) => `Secret ${name}: ${problem}`),
+  )
+  if (problems.length === 0) return { hashes }
+  const more = problems.length > LISTED_MAX ? '; and others' : ''
+  const message = `values are ignored: ${problems.slice(0, LISTED_MAX).join('; ')}${more}`
+  return { hashes, problem: { reason: 'KeysIgnored', message } }
+}
+
+function isSelected({ secretRef, secretSelector }: PolicyEntry, secret: ApiKeySecret): boolean {
+  if (secretRef !== undefined) return secret.name === secretRef.name
+  const labels = Object.entries(secretSelector?.matchLabels ?? {})
+  return labels.every(([name, value]) => secret.labels[name] === value)
+}
+
+const SHOWN_LENGTH_MAX = 300
+
+function describe({ secretRef, secretSelector }: PolicyEntry): string {
+  if (secretRef !== undefined) return `no Secret ${secretRef.name}`
+  const labels = Object.entries(secretSelector?.matchLabels ?? {})
+  const shown = labels.map(([name, value]) => `${name}=${value}`).join(',')
+  return `no Secret with ${shown.slice(0, SHOWN_LENGTH_MAX)}`
+}

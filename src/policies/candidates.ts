@@ -1,0 +1,95 @@
+// What each policy wants to contribute to the rules: its spec, or else the last one that was
+// accepted. Checks are cached: a compilation checks only what has changed since the previous one.
+import { checkPolicy, type CheckedPolicy, type GrantIndex, type Rejection } from './check-policy.ts'
+import type { AcceptedSpec, ApiKeys, Policy, PolicySpec } from './policy.ts'
+
+/** A valid spec. */
+export interface Candidate {
+  readonly accepted: AcceptedSpec
+  readonly apiKeys: ApiKeys | undefined
+  readonly checked: CheckedPolicy
+}
+
+/** The specs of a policy that the rules can contain. */
+export interface Candidates {
+  readonly policy: Policy
+  readonly wanted: Candidate | Rejection
+  /** The last accepted spec, if it is still valid; equal to `wanted` if the policy is unchanged. */
+  readonly last: Candidate | undefined
+}
+
+interface Input {
+  readonly spec: PolicySpec
+  readonly generation: number
+  readonly apiKeys?: ApiKeys | undefined
+}
+
+interface CachedCheck extends Input {
+  readonly result: Candidate | Rejection
+}
+
+/**
+ * Creates a function that returns the candidates of policies, in the same order. It keeps the
+ * checks of its previous call.
+ */
+export function createCandidates(
+  grants: GrantIndex,
+): (policies: readonly Policy[]) => readonly Candidates[] {
+  let cached: ReadonlyMap<string, readonly CachedCheck[]> = new Map()
+  return (policies) => {
+    const next = new Map<string, CachedCheck[]>()
+    const all = policies.map((policy) => {
+      const key = `${policy.namespace}/${policy.name}`
+      const checks: CachedCheck[] = []
+      next.set(key, checks)
+      return candidatesOf(policy, (input) => {
+        const before = cached.get(key)?.find((each) => isSameInput(each, input))
+        const check = before ?? { ...input, result: checkInput(policy, input, grants) }
+        checks.push(check)
+        return check.result
+      })
+    })
+    cached = next
+    return all
+  }
+}
+
+function candidatesOf(policy: Policy, check: (input: Input) => Candidate | Rejection): Candidates {
+  const { spec, generation, apiKeys, accepted } = policy
+  const isUnchanged = accepted?.generation === generation
+  const own = { spec, generation, apiKeys }
+  let wanted = check(own)
+  if (isUnchanged && spec.domain === undefined) {
+    // It keeps its domain when its namespace may write to further ones.
+    const { domain = '' } = accepted.spec
+    const kept = domain === '' ? wanted : check({ ...own, spec: { ...spec, domain } })
+    if (!('reason' in kept)) wanted = kept
+  }
+  if (accepted === undefined) return { policy, wanted, last: undefined }
+  const isSame =
+    isUnchanged && !('reason' in wanted) && wanted.checked.domain === accepted.spec.domain
+  const last = isSame ? wanted : check(accepted)
+  return { policy, wanted, last: 'reason' in last ? undefined : last }
+}
+
+function checkInput(policy: Policy, input: Input, grants: GrantIndex): Candidate | Rejection {
+  const { spec, generation, apiKeys } = input
+  const { namespace } = policy
+  const checked = checkPolicy({ namespace, spec, ...(apiKeys && { apiKeys }) }, grants)
+  if ('reason' in checked) return checked
+  const { domain } = checked
+  const resolved = spec.domain === domain ? spec : { ...spec, domain }
+  return { accepted: { generation, spec: resolved }, apiKeys, checked }
+}
+
+function isSameInput(one: Input, other: Input): boolean {
+  return (
+    one.generation === other.generation &&
+    isSame(one.spec, other.spec) &&
+    isSame(one.apiKeys, other.apiKeys)
+  )
+}
+
+function isSame(one: object | undefined, other: object | undefined): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other)
+}
