@@ -187,6 +187,12 @@ test(
   TEST_MS_MAX,
 )
 
+async function hasOnlyRunningControllers(): Promise<boolean> {
+  const selector = ['-l', 'app.kubernetes.io/component=controller']
+  const pods = await kubectl('get', 'pods', ...inNamespace, ...selector, '-o', 'name')
+  return pods.trim().split('\n').length === 2
+}
+
 /** The version of the rules that the controller has stored in the Secret. */
 async function storedVersion(): Promise<string | undefined> {
   const secret = ['secret', `${FULL_NAME}-ratelimit-version`, ...inNamespace]
@@ -212,6 +218,7 @@ describe('a limit that is changed with kubectl', () => {
   test(
     'is active within seconds; a suspended limiter does not count as active',
     async () => {
+      await waitFor('the leader before the upgrade to stop', hasOnlyRunningControllers)
       await patchBurst(350)
       await waitForStatus(REDIRECTS, 'True True 2 2') // both are connected to the current leader
       const [pod = ''] = await podsOf('ratelimit')
