@@ -94,17 +94,6 @@ export const limitIncidents: readonly Incident[] = [
     remedy: [restoreRelease],
   },
   {
-    title: "the controller's Role is deleted",
-    alerts: ['CurtailWatchFailing'],
-    breakRelease: async () => {
-      await kubectl('delete', 'role', `${FULL_NAME}-controller`, ...inNamespace)
-      // Watches that are open continue.
-      await kubectl('rollout', 'restart', `deployment/${FULL_NAME}-controller`, ...inNamespace)
-      return nothingToCleanUp
-    },
-    remedy: [restoreRelease],
-  },
-  {
     title: 'a program sends the limiters requests for a domain without rules',
     alerts: ['CurtailDomainWithoutRules'],
     breakRelease: () => queryLimiters('elsewhere'),
