@@ -39,7 +39,8 @@ export function formatMicroTime(ms: number): string {
 }
 
 function truncate(message: string): string {
-  if (message.length <= MESSAGE_CHARACTERS_MAX) return message.toWellFormed()
+  const isShort = message.length <= MESSAGE_CHARACTERS_MAX
+  const shown = isShort ? message : `${message.slice(0, MESSAGE_CHARACTERS_MAX - 1)}…`
   // Half of a surrogate pair would be stored as another character, and then written forever.
-  return `${message.slice(0, MESSAGE_CHARACTERS_MAX - 1)}…`.toWellFormed()
+  return shown.toWellFormed()
 }

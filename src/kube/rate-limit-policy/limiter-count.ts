@@ -73,10 +73,18 @@ export function createLimiterCount(): LimiterCount {
     isRejecting: (since, nowMs) => rejection.untilMs > nowMs && rejection.version < since,
     nextChangeMs(nowMs) {
       const ends = [earlier[0]?.untilMs, ...buckets.slice(0, 1).map(endOf), rejection.untilMs]
-      const later = ends.filter((ms) => ms !== undefined && ms > nowMs)
-      return later.length === 0 ? undefined : Math.min(...(later as number[]))
+      return earliestAfter(nowMs, ends)
     },
   }
+}
+
+/** The earliest of the times that are after `nowMs`; `undefined`: none. */
+export function earliestAfter(
+  nowMs: number,
+  times: readonly (number | undefined)[],
+): number | undefined {
+  const later = times.filter((ms) => ms !== undefined && ms > nowMs) as number[]
+  return later.length === 0 ? undefined : Math.min(...later)
 }
 
 function endOf({ startMs }: { readonly startMs: number }): number {

@@ -9,7 +9,7 @@ import { hasStatus } from '../kube-error.ts'
 import { keyOf } from '../objects.ts'
 import type { ReconcileResult } from '../run-workers.ts'
 import { applyStatus, isSameStatus } from '../status.ts'
-import { createLimiterCount, LIMITER_RECONNECT_MS } from './limiter-count.ts'
+import { createLimiterCount, earliestAfter, LIMITER_RECONNECT_MS } from './limiter-count.ts'
 import { decidePolicyStatus, type ObservedPolicy } from './policy-status.ts'
 import {
   RATE_LIMIT_POLICIES,
@@ -102,11 +102,7 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       reportChange(policy, status)
       return {}
     },
-    nextChangeMs() {
-      const next = [limiters.nextChangeMs(), moreAtMs].filter((ms) => ms !== undefined)
-      const later = next.filter((ms) => ms > nowMs())
-      return later.length === 0 ? undefined : Math.min(...later)
-    },
+    nextChangeMs: () => earliestAfter(nowMs(), [limiters.nextChangeMs(), moreAtMs]),
     counts: limiters.counts,
   }
 }
@@ -188,11 +184,7 @@ function observeLimiters(deps: ReportDeps): ObservedLimiters {
       const missing = count.total(nowMs()) - connected.length
       return { current, outdated: connected.length - current, missing }
     },
-    nextChangeMs() {
-      const next = [count.nextChangeMs(nowMs()), settledAtMs].filter((ms) => ms !== undefined)
-      const later = next.filter((ms) => ms > nowMs())
-      return later.length === 0 ? undefined : Math.min(...later)
-    },
+    nextChangeMs: () => earliestAfter(nowMs(), [count.nextChangeMs(nowMs()), settledAtMs]),
   }
 }
 

@@ -2,22 +2,19 @@
 // every replica of the controller.
 import { type ApiKeySecret, apiKeysOf } from '../../policies/api-keys.ts'
 import type { AcceptedSpec, DomainGrant, Policy } from '../../policies/policy.ts'
-import type { KubeError } from '../kube-error.ts'
-import { type Change, createObjectCache, type ObjectCache } from '../object-cache.ts'
+import type { Change } from '../object-cache.ts'
 import { type KubeObject, splitKey } from '../objects.ts'
-import { createReflector, type Reflector, type ReflectorOptions } from '../reflector.ts'
 import { watchApiKeys } from './api-key-secrets.ts'
 import { namespacesOf } from './parse-grants.ts'
 import { RATE_LIMIT_POLICIES, type RateLimitPolicy } from './rate-limit-policy.ts'
+import { isLive, watchNamespaces, type WatchNamespacesOptions } from './watch-namespaces.ts'
 
 /** Dependencies of the watches. */
 export interface WatchPoliciesDeps extends Pick<
-  ReflectorOptions<RateLimitPolicy>,
-  'api' | 'scheduler' | 'random' | 'metrics' | 'log' | 'backOff'
+  WatchNamespacesOptions<RateLimitPolicy>,
+  'api' | 'scheduler' | 'random' | 'metrics' | 'log' | 'backOff' | 'onState'
 > {
   readonly grants: readonly DomainGrant[]
-  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
-  readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 
 /** The policies of all namespaces. */
@@ -37,61 +34,40 @@ export interface PolicyWatch {
   readonly isStuck: () => boolean
 }
 
-interface Watched {
-  readonly cache: ObjectCache<RateLimitPolicy>
-  readonly reflector: Reflector
-}
-
 /** Creates the watches; a function is called for each change of a policy, or of API keys. */
 export function watchPolicies(
   deps: WatchPoliciesDeps,
   onChange: (change: Change<RateLimitPolicy>) => void,
   onKeysChange: () => void,
 ): PolicyWatch {
-  const { grants, onState, ...reflectorDeps } = deps
+  const { grants, ...options } = deps
   const keys = watchApiKeys(deps, onKeysChange)
-  const watched = new Map<string, Watched>(
-    namespacesOf(grants).map((namespace) => {
-      const cache = createObjectCache<RateLimitPolicy>({ onChange })
-      const reflector = createReflector<RateLimitPolicy>({
-        ...reflectorDeps,
-        resource: RATE_LIMIT_POLICIES,
-        namespace,
-        cache,
-        trim,
-        onState: (failure) => {
-          onState(`${RATE_LIMIT_POLICIES.plural} in ${namespace}`, failure)
-        },
-      })
-      return [namespace, { cache, reflector }]
-    }),
-  )
-  const all = [...watched.values()]
-  const cacheOf = (key: string) => watched.get(splitKey(key).namespace)?.cache
-  const get = (key: string) => {
-    const policy = cacheOf(key)?.get(key)
-    return policy !== undefined && isLive(policy) ? policy : undefined
-  }
+  const watches = watchNamespaces<RateLimitPolicy>({
+    ...options,
+    namespaces: namespacesOf(grants),
+    resource: RATE_LIMIT_POLICIES,
+    trim,
+    onChange,
+  })
+  const cacheOf = (key: string) => watches.cacheOf(splitKey(key).namespace)
   return {
     async run(signal) {
-      await Promise.all([keys.run(signal), ...all.map(({ reflector }) => reflector.run(signal))])
+      await Promise.all([keys.run(signal), watches.run(signal)])
     },
-    unsynced() {
-      const names = [...watched].flatMap(([namespace, { reflector }]) =>
-        reflector.hasSynced() ? [] : [namespace],
-      )
-      return [...new Set([...names, ...keys.unsynced()])]
+    unsynced: () => [...new Set([...watches.unsynced(), ...keys.unsynced()])],
+    list: watches.list,
+    get(key) {
+      const policy = cacheOf(key)?.get(key)
+      return policy !== undefined && isLive(policy) ? policy : undefined
     },
-    list: () => all.flatMap(({ cache }) => cache.list()).filter(isLive),
-    get,
     secretsOf: keys.list,
     replace({ metadata }, written) {
       const { namespace, name, resourceVersion } = metadata
-      const cache = watched.get(namespace)?.cache
+      const cache = watches.cacheOf(namespace)
       const cached = cache?.get(`${namespace}/${name}`)
       if (cached?.metadata.resourceVersion === resourceVersion) cache?.put(trim(written))
     },
-    isStuck: () => keys.isStuck() || all.some(({ reflector }) => reflector.isStuck()),
+    isStuck: () => keys.isStuck() || watches.isStuck(),
   }
 }
 
@@ -111,10 +87,6 @@ function trim(object: KubeObject): RateLimitPolicy {
     spec,
     ...(status !== undefined && { status }),
   }
-}
-
-function isLive({ metadata }: RateLimitPolicy): boolean {
-  return metadata.deletionTimestamp === undefined
 }
 
 /** Whether a change affects the rules; an update of only the status does not. */

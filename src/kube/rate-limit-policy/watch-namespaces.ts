@@ -1,0 +1,72 @@
+// Watches one kind of object in several namespaces, each with a cache of its own.
+import type { KubeError } from '../kube-error.ts'
+import { type Change, createObjectCache, type ObjectCache } from '../object-cache.ts'
+import type { KubeObject } from '../objects.ts'
+import { createReflector, type ReflectorOptions } from '../reflector.ts'
+
+/** Dependencies of the watches, and what they watch. */
+export interface WatchNamespacesOptions<T extends KubeObject> extends Omit<
+  ReflectorOptions<T>,
+  'namespace' | 'cache' | 'onState'
+> {
+  readonly namespaces: readonly string[]
+  /** Called for each change of an object. */
+  readonly onChange: (change: Change<T>) => void
+  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
+  readonly onState: (resource: string, failure: KubeError | undefined) => void
+}
+
+/** The watches of all namespaces. */
+export interface NamespaceWatch<T extends KubeObject> {
+  /** Watches until `signal` aborts. Rejects only on a defect. */
+  readonly run: (signal: AbortSignal) => Promise<void>
+  /** The namespaces that have not been listed. */
+  readonly unsynced: () => readonly string[]
+  /** The objects of all namespaces, without those that are being deleted. */
+  readonly list: () => readonly T[]
+  /** Those of one namespace. */
+  readonly listIn: (namespace: string) => readonly T[]
+  /** The cache of a namespace, which also has the objects that are being deleted. */
+  readonly cacheOf: (namespace: string) => ObjectCache<T> | undefined
+  /** Whether a watch hangs because of a defect. */
+  readonly isStuck: () => boolean
+}
+
+/** Creates the watches. */
+export function watchNamespaces<T extends KubeObject>(
+  options: WatchNamespacesOptions<T>,
+): NamespaceWatch<T> {
+  const { namespaces, onChange, onState, ...reflectorOptions } = options
+  const watched = new Map(
+    namespaces.map((namespace) => {
+      const cache = createObjectCache<T>({ onChange })
+      const reflector = createReflector<T>({
+        ...reflectorOptions,
+        namespace,
+        cache,
+        onState: (failure) => {
+          onState(`${options.resource.plural} in ${namespace}`, failure)
+        },
+      })
+      return [namespace, { cache, reflector }] as const
+    }),
+  )
+  const all = [...watched.values()]
+  const listIn = (namespace: string) => (watched.get(namespace)?.cache.list() ?? []).filter(isLive)
+  return {
+    async run(signal) {
+      await Promise.all(all.map(({ reflector }) => reflector.run(signal)))
+    },
+    unsynced: () =>
+      [...watched].flatMap(([name, { reflector }]) => (reflector.hasSynced() ? [] : [name])),
+    list: () => [...watched.keys()].flatMap(listIn),
+    listIn,
+    cacheOf: (namespace) => watched.get(namespace)?.cache,
+    isStuck: () => all.some(({ reflector }) => reflector.isStuck()),
+  }
+}
+
+/** Whether an object is not being deleted. */
+export function isLive({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp === undefined
+}
