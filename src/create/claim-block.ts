@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
-import { pause, type Pause } from '../resilience/deadline.ts'
 import {
+  createBackOff,
   resultOrFailed,
   resultOrOutcome,
-  PAUSE_MS,
+  type RetryDeps,
   retryUntilStopped,
 } from '../resilience/retry-until-deadline.ts'
 
@@ -19,15 +19,13 @@ export type BlockClaim =
   | { readonly kind: 'stopped' }
 
 /** Dependencies of a claim. */
-export interface ClaimBlockDeps {
+export interface ClaimBlockDeps extends RetryDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'claimNext' | 'readBlock' | 'deleteBlock'>
   readonly pool: string
   /** Aborts the wait for an unavailable store. */
   readonly signal: AbortSignal
   /** Creates the id that the store records with a claim. @default randomUUID */
   readonly newWriterId?: () => string
-  /** Waits before a retry; tests with a simulated clock replace it. */
-  readonly pause?: Pause
 }
 
 /**
@@ -39,6 +37,7 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
   let writerId = newWriterId()
   let wasUnknown = false
+  const backOff = createBackOff(deps)
   let row = await retryUntilStopped(deps, () => deps.codes.readPoolSerial(deps.pool))
   for (;;) {
     if (row === 'stopped') return { kind: 'stopped' }
@@ -48,7 +47,7 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     if (after === 'not-done' && !wasUnknown) return { kind: 'rejected' }
     if (after === 'not-done' || after === 'unknown') {
       wasUnknown = true
-      await (deps.pause ?? pause)(PAUSE_MS, deps.signal)
+      await backOff()
       row = await retryUntilStopped(deps, () => deps.codes.readPoolSerial(deps.pool))
     } else {
       row = after

@@ -6,7 +6,7 @@ import type { CodeStore } from '../codes/code-store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryCodeStore } from '../stores/memory/code-store.ts'
-import { createCodeSupply } from './code-supply.ts'
+import { createCodeSupply, type SupplyDeps } from './code-supply.ts'
 
 const POOL = 'default'
 const codesOf = (seq: number) => Array.from({ length: 1000 }, (_, i) => toBase62(seq * 1000 + i))
@@ -15,6 +15,7 @@ const codesOf = (seq: number) => Array.from({ length: 1000 }, (_, i) => toBase62
 async function supplyOf(
   minted: number,
   change: (codes: CodeStore) => Partial<CodeStore> = () => ({}),
+  others: Pick<SupplyDeps, 'pause' | 'random'> = {},
 ) {
   const codes = createMemoryCodeStore()
   await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint: 'f' })
@@ -37,6 +38,7 @@ async function supplyOf(
     metrics: createMetrics(),
     onPoolClaimed: () => observed.poolClaims++,
     onError: (error) => observed.errors.push(error),
+    ...others,
   })
   const take = async () => supply.take(clock.monotonicMs + 5000)
   const takeMany = async (count: number) => {
@@ -195,4 +197,26 @@ test('onPoolClaimed is called for an empty pool, so that it can be refilled', as
   const { take, observed } = await supplyOf(0)
   await take()
   expect(observed.poolClaims).toBe(1)
+})
+
+test('after an unknown outcome the pauses between claims grow, and are random', async () => {
+  const pauses: number[] = []
+  let claims = 0
+  const { supply, clock, stopping } = await supplyOf(
+    1,
+    () => ({
+      claimNext: () =>
+        Promise.reject(new StoreError('', { outcome: claims++ === 0 ? 'unknown' : 'not-done' })),
+    }),
+    {
+      random: () => 0.5,
+      pause: (ms) => {
+        pauses.push(ms)
+        if (pauses.length === 10) stopping.abort()
+        return Promise.resolve()
+      },
+    },
+  )
+  expect(await supply.take(clock.monotonicMs + 5000)).toEqual({ kind: 'store-unavailable' })
+  expect(pauses).toEqual([10, 20, 40, 80, 160, 320, 500, 500, 500, 500])
 })

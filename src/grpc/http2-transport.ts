@@ -93,7 +93,8 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
       if (socket instanceof Socket) socket.setNoDelay(true)
       const address = addressOf(socket)
       const share = bounds.open(address, () => {
-        connection.shed()
+        connection.shed('others need the resources of the connection')
+        connection.destroy() // its memory is released now, not when the client closes
       })
       if (share === undefined) {
         socket.on('error', () => undefined).destroy() // the bounds reject the connection
@@ -107,7 +108,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
         turns,
         onDefect: deps.onDefect,
         onClose: () => {
-          bounds.close(share)
+          share.close()
           connections.delete(connection)
           if (connections.size > 0) return
           clearInterval(timer)

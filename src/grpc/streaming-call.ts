@@ -93,7 +93,7 @@ export class StreamingCall implements CallListener {
     }
   }
 
-  /** Handles each message in its own turn of the event loop. */
+  /** Handles each message in its own time slice, because each may take long. */
   private advanceLater(): void {
     this.isDeferred = true
     this.stream.runLater(() => {

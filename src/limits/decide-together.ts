@@ -59,7 +59,10 @@ function countsWhenDenied({ cost, limit }: CounterHits): boolean {
 }
 
 /** Whether the decisions of the counts deny their call. */
-export function isDenied(counts: readonly CounterHits[], decisions: readonly Decision[]): boolean {
+export function isDenied(
+  counts: readonly CounterHits[],
+  decisions: readonly Pick<Decision, 'admitted'>[],
+): boolean {
   const deniedOf = (veto: CounterHits['veto']) =>
     decisions.filter(({ admitted }, at) => counts[at]?.veto === veto && !admitted).length
   if (deniedOf('alone') > 0) return true

@@ -24,11 +24,11 @@ const SLICE_LENGTH_MIN = 13
 const kindNames: Readonly<Record<YamlNode['kind'], string>> = {
   map: 'a mapping',
   list: 'a list',
-  null: 'empty',
-  bool: 'true or false',
+  null: 'null',
+  bool: 'the boolean',
   int: 'a number',
   float: 'a number',
-  time: 'a time',
+  time: 'the timestamp',
   string: 'a string',
 }
 

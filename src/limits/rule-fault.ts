@@ -19,9 +19,14 @@ export const FAULTS_LISTED_MAX = 50
 /** Log fields of faults or warnings: their number, and the first ones as lines. */
 export function faultFields(faults: readonly RuleFault[]) {
   return {
-    faultCount: faults.length,
+    faultCount: countFaults(faults),
     faults: faults.slice(0, FAULTS_LISTED_MAX).map(renderFault),
   }
+}
+
+/** The number of faults, including those that are not listed. */
+export function countFaults(faults: readonly RuleFault[]): number {
+  return faults.reduce((count, { omittedCount = 1 }) => count + omittedCount, 0)
 }
 
 /** Faults and warnings of one file. */
@@ -42,19 +47,27 @@ export interface AllDiagnostics {
   warnings(): readonly RuleFault[]
 }
 
+/** The faults or warnings of one file. */
+interface FaultList {
+  /** The first ones, at most one more than FAULTS_MAX. */
+  readonly kept: RuleFault[]
+  count: number
+}
+
 /** Creates empty diagnostics. */
 export function createDiagnostics(): AllDiagnostics {
-  const faults: RuleFault[][] = []
-  const warnings: RuleFault[][] = []
+  const faults: FaultList[] = []
+  const warnings: FaultList[] = []
   return {
     of(file, pathOf) {
-      const collector = (lists: RuleFault[][]) => {
-        const list: RuleFault[] = []
+      const collector = (lists: FaultList[]) => {
+        const list: FaultList = { kept: [], count: 0 }
         lists.push(list)
         return (line: number, message: string) => {
-          if (list.length > FAULTS_MAX) return
+          list.count += 1
+          if (list.kept.length > FAULTS_MAX) return
           const path = pathOf && { path: pathOf(line) }
-          list.push({ file, line, ...path, message: truncated(message) })
+          list.kept.push({ file, line, ...path, message: truncated(message) })
         }
       }
       return { fault: collector(faults), warn: collector(warnings) }
@@ -69,10 +82,11 @@ function truncated(message: string): string {
   return length <= MESSAGE_LENGTH_MAX ? message : `${message.slice(0, MESSAGE_LENGTH_MAX)}...`
 }
 
-function listOf(lists: readonly (readonly RuleFault[])[], kind: string): readonly RuleFault[] {
-  const all = lists.flatMap((list) => list.toSorted((a, b) => a.line - b.line))
+function listOf(lists: readonly FaultList[], kind: string): readonly RuleFault[] {
+  const all = lists.flatMap(({ kept }) => kept.toSorted((a, b) => a.line - b.line))
   const beyond = all[FAULTS_MAX]
   if (beyond === undefined) return all
-  const message = `more than ${FAULTS_MAX} ${kind}: the others are not listed`
-  return [...all.slice(0, FAULTS_MAX), { ...beyond, message }]
+  const omittedCount = lists.reduce((sum, { count }) => sum + count, -FAULTS_MAX)
+  const message = `${kind} that are not listed: ${omittedCount}`
+  return [...all.slice(0, FAULTS_MAX), { ...beyond, message, omittedCount }]
 }

@@ -87,4 +87,6 @@ export interface RuleFault {
   /** The path of the node in a resource, empty for the resource itself; `undefined`: a file. */
   readonly path?: string
   readonly message: string
+  /** The number of faults that are not listed, if this one stands for them. */
+  readonly omittedCount?: number
 }

@@ -1,7 +1,7 @@
 // Faults in the structure and size of rule files, and the list of faults.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { FAULTS_MAX, renderFault } from './rule-fault.ts'
+import { faultFields, FAULTS_MAX, renderFault } from './rule-fault.ts'
 import { DEPTH_MAX, RULE_DESCRIPTORS_MAX, parseRules, STRING_LENGTH_MAX } from './rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
@@ -199,10 +199,20 @@ describe('bounds', () => {
     expect(Math.max(...faults.map(({ length }) => length))).toBeLessThan(1100)
   })
 
-  test('the list of faults is bounded, and its last line reports that', () => {
-    const text = `domain: d\ndescriptors:\n${'- value: v\n'.repeat(FAULTS_MAX + 500)}`
-    const faults = faultsOf(text)
-    expect(faults).toHaveLength(FAULTS_MAX + 1)
-    expect(faults.at(-1)).toBe(`1003: more than ${FAULTS_MAX} faults: the others are not listed`)
+  test.each([
+    [[FAULTS_MAX], FAULTS_MAX, undefined],
+    [[FAULTS_MAX + 1], FAULTS_MAX + 1, 'b.yaml:1003: faults that are not listed: 1'],
+    [[FAULTS_MAX + 500], FAULTS_MAX + 1, 'b.yaml:1003: faults that are not listed: 500'],
+    [[800, 700, 1500], FAULTS_MAX + 1, 'c.yaml:203: faults that are not listed: 2000'],
+  ])('of files with %j faults, %i are listed, and all are counted', (counts, listed, last) => {
+    const files = counts.map((count, at) => ({
+      name: `${'bcd'.charAt(at)}.yaml`,
+      text: `domain: ${'bcd'.charAt(at)}\ndescriptors:\n${'- value: v\n'.repeat(count)}`,
+    }))
+    const parsed = parseRules(files, { mergeDomains: false })
+    const faults = 'faults' in parsed ? parsed.faults : []
+    expect(faults).toHaveLength(listed)
+    expect(faultFields(faults).faultCount).toBe(counts.reduce((sum, count) => sum + count))
+    if (last !== undefined) expect(faults.map(renderFault).at(-1)).toBe(last)
   })
 })

@@ -211,18 +211,21 @@ function readKey(fields: Fields): string {
 }
 
 const hashedValue = /^sha256:[0-9a-f]{64}$/
-const hashedWildcard = /^(\*|sha256:.*\*)/
+/** Patterns that can match a hash; any other may contain characters of a secret. */
+const hashedPattern = /^(\*|sha256:(\**[0-9a-f]){0,64}\**)$/
 
 /** Reads a value. A plain value of a hashed key is a secret, so no message contains it. */
 function readValue(fields: Fields, isHashed: boolean): { value: string; isRejected: boolean } {
   const field = readString(fields, 'value')
   const { text, line } = field
   checkLength('value', field, fields.diagnostics)
-  if (!isHashed || text === '' || hashedValue.test(text) || hashedWildcard.test(text)) {
+  const isPattern = text.includes('*') && hashedPattern.test(text)
+  if (!isHashed || text === '' || hashedValue.test(text) || isPattern) {
     return { value: text, isRejected: false }
   }
-  const allowed = "absent, sha256: and 64 hexadecimal digits in lower case, or '*'"
-  const message = `value must be ${allowed}, because the key is hashed: current value is hidden`
+  const allowed = 'absent, `sha256:<64 lowercase hex digits>`, `*`, or a pattern like `sha256:ab*`'
+  const problem = `Cannot use this value for a hashed key: it must be ${allowed}`
+  const message = `${problem}; the value is not shown`
   fields.diagnostics.fault(line, message)
   return { value: '', isRejected: true }
 }

@@ -33,7 +33,7 @@ export async function resultOrOutcome<T>(call: Promise<T>): Promise<T | FailedOu
 }
 
 /** Base of the pauses: after n failures a pause is at most this times 2 to the power of n. */
-export const PAUSE_MS = 10
+const PAUSE_MS = 10
 const PAUSE_MS_MAX = 1000
 /** The longest pause of a request: contention for one row usually takes a few tens of ms. */
 const REQUEST_PAUSE_MS_MAX = 320
@@ -43,15 +43,27 @@ function backOffMs(failures: number, { random = Math.random }: RetryDeps, maxMs:
   return Math.max(1, Math.round(bound * random()))
 }
 
+/** The dependencies of retries that last until the process stops. */
+interface UntilStopped extends RetryDeps {
+  readonly signal: AbortSignal
+}
+
+/** Creates a function that waits before each retry, until `signal` aborts. */
+export function createBackOff(deps: UntilStopped): () => Promise<void> {
+  let failures = 0
+  return () => (deps.pause ?? pause)(backOffMs(++failures, deps, PAUSE_MS_MAX), deps.signal)
+}
+
 /** Retries, with pauses, until `call` succeeds; returns `stopped` when `signal` aborts. */
 export async function retryUntilStopped<T>(
-  deps: RetryDeps & { readonly signal: AbortSignal },
+  deps: UntilStopped,
   call: () => Promise<T>,
 ): Promise<T | 'stopped'> {
-  for (let failures = 1; !deps.signal.aborted; failures++) {
+  const backOff = createBackOff(deps)
+  while (!deps.signal.aborted) {
     const result = await resultOrFailed(call())
     if (result !== 'failed') return result
-    await (deps.pause ?? pause)(backOffMs(failures, deps, PAUSE_MS_MAX), deps.signal)
+    await backOff()
   }
   return 'stopped'
 }

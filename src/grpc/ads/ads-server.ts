@@ -92,7 +92,7 @@ export async function openAdsServer(options: AdsServerOptions): Promise<AdsServe
       budget: share.budgets.messages,
       onChange,
       onClose: () => {
-        bounds.close(share)
+        share.close()
         connections.delete(connection)
       },
       keepaliveMs,

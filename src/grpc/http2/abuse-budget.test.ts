@@ -16,6 +16,12 @@ test('a burst of 10,000, and 1,000 per second from then on', () => {
   expect(spentAt(budget, 1e9)).toBeCloseTo(10_000, -1)
 })
 
+test('a connection that was idle has one burst, not two', () => {
+  const budget = new AbuseBudget(0)
+  expect(spentAt(budget, 60_000)).toBe(10_000)
+  expect(spentAt(budget, 60_000)).toBe(0)
+})
+
 test('a successful call refunds three', () => {
   const budget = new AbuseBudget(0)
   let spent = 0

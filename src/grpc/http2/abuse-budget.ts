@@ -8,6 +8,9 @@ const PER_SECOND = 1000
 /** Amount that a successful call refunds. */
 const REFUND_PER_CALL = 3
 
+/** The reason for which a connection is closed whose budget is exhausted. */
+export const EXHAUSTED = 'the connection causes too much unproductive work'
+
 /** The budget of one connection. */
 export class AbuseBudget {
   private remaining = BURST
@@ -19,11 +22,9 @@ export class AbuseBudget {
 
   /** Spends from the budget; false if it is exhausted. */
   spend(nowMs: number, amount = 1): boolean {
-    this.remaining -= amount
-    if (this.remaining >= 0) return true
-    const seconds = (nowMs - this.refilledMs) / 1000
+    const refill = ((nowMs - this.refilledMs) / 1000) * PER_SECOND
     this.refilledMs = nowMs
-    this.remaining = Math.min(BURST, this.remaining + seconds * PER_SECOND)
+    this.remaining = Math.min(BURST, this.remaining + refill) - amount
     return this.remaining >= 0
   }
 

@@ -25,7 +25,7 @@ export interface StreamHost {
   responded(stream: CallStream, isOk: boolean): void
   /** Spends from the abuse budget, for work that is unproductive or expensive. */
   spend(amount: number): void
-  /** Runs the job in a later turn of the event loop. */
+  /** Runs the job in a later time slice of the connection. */
   runLater(job: () => void): void
   /** Sends RST_STREAM. */
   reset(stream: CallStream, code: ErrorCode): void
@@ -86,7 +86,7 @@ export class CallStream {
     this.host.spend(amount)
   }
 
-  /** Runs the job in a later turn of the event loop, if the connection is still open. */
+  /** Runs the job in a later time slice, if the connection is still open. */
   runLater(job: () => void): void {
     this.host.runLater(job)
   }

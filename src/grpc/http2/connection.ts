@@ -16,9 +16,9 @@ import { type HeaderField, HpackDecoder } from './hpack-decoder.ts'
 import { InputQueue } from './input-queue.ts'
 import { Lifetime } from './lifetime.ts'
 import { OpenStreams } from './open-streams.ts'
-import { AbuseBudget } from './abuse-budget.ts'
+import { AbuseBudget, EXHAUSTED } from './abuse-budget.ts'
 import type { Allowances } from './process-bounds.ts'
-import { ProtocolError } from './protocol-error.ts'
+import { internalError, ProtocolError } from './protocol-error.ts'
 import { MAX_HEADER_LIST_SIZE, localSettings } from './local-settings.ts'
 import { isSettings } from './read-settings.ts'
 import { ReceiveWindow } from './windows.ts'
@@ -95,8 +95,8 @@ export class Http2Connection implements StreamHost {
   }
 
   /** Closes the connection immediately, because it exceeds its share or its abuse budget. */
-  shed(): void {
-    this.closeWith(errorCodes.enhanceYourCalm)
+  shed(reason: string): void {
+    this.closeWith(new ProtocolError(errorCodes.enhanceYourCalm, reason))
     if (this.output.isFull) this.destroy()
   }
 
@@ -108,12 +108,13 @@ export class Http2Connection implements StreamHost {
     })
     this.early.resetExpired(nowMs)
     this.lifetime.checkDeadlines(nowMs, this.reader.hasPreface)
-    if (this.blocks.isTimedOut(nowMs) || this.inputQueue.checkDeadlines(nowMs)) this.shed()
+    if (this.blocks.isTimedOut(nowMs)) this.shed('a field block was incomplete for too long')
+    if (this.inputQueue.checkDeadlines(nowMs)) this.shed('a frame was incomplete for too long')
     this.closeIfDone()
   }
 
   spend(amount: number): void {
-    if (!this.abuseBudget.spend(this.nowMs, amount)) this.shed()
+    if (!this.abuseBudget.spend(this.nowMs, amount)) this.shed(EXHAUSTED)
   }
 
   runLater(job: () => void): void {
@@ -159,12 +160,12 @@ export class Http2Connection implements StreamHost {
 
   fail(error: unknown): void {
     if (!(error instanceof ProtocolError)) this.deps.onDefect(error)
-    this.closeWith(error instanceof ProtocolError ? error.code : errorCodes.internal)
+    this.closeWith(error instanceof ProtocolError ? error : internalError)
   }
 
-  private closeWith(code: http2.ErrorCode): void {
+  private closeWith({ code, message }: ProtocolError): void {
     if (this.lifetime.isClosed) return
-    this.output.goaway(this.streams.lastStreamId, code)
+    this.output.goaway(this.streams.lastStreamId, code, message)
     this.lifetime.close(this.nowMs)
     this.clear()
   }
@@ -180,7 +181,7 @@ export class Http2Connection implements StreamHost {
 
   private spendOrFail(amount = 1): void {
     if (this.abuseBudget.spend(this.nowMs, amount)) return
-    throw new ProtocolError(errorCodes.enhanceYourCalm, 'the abuse budget is exhausted')
+    throw new ProtocolError(errorCodes.enhanceYourCalm, EXHAUSTED)
   }
 
   handleFrame(frame: Frame): void {
@@ -189,7 +190,7 @@ export class Http2Connection implements StreamHost {
     if (!this.hasSettings && !isSettings(frame)) throw fault('the first frame must be SETTINGS')
     this.hasSettings = true
     checkFrame(frame)
-    if (this.blocks.isOpen && type !== frameTypes.continuation) throw fault('not CONTINUATION')
+    this.blocks.checkOrder(type)
     if (type === frameTypes.data) this.handleData(frame)
     else if (type === frameTypes.headers) this.handleBlock(this.blocks.start(frame, this.nowMs))
     else if (type === frameTypes.continuation) this.handleBlock(this.blocks.continue(frame))
@@ -275,7 +276,6 @@ export class Http2Connection implements StreamHost {
     else this.deliverData(stream, bytes, isLast)
   }
 
-  /** Handles a frame on a closed stream. */
   private handleClosedStream(id: number): void {
     this.spendOrFail()
     if (!this.early.wasReset(id)) this.early.reset(id, errorCodes.streamClosed)

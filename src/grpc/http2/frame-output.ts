@@ -15,6 +15,8 @@ const INITIAL_BYTES = 1024
 const BYTES_MAX = 64 * 1024
 /** A larger buffer is passed to the socket without a copy, and is not reused. */
 const BYTES_KEPT_MAX = 4 * 1024
+/** Maximum length of the debug data of GOAWAY. */
+const REASON_BYTES_MAX = 128
 
 /** Writes frames. */
 export class FrameOutput {
@@ -76,10 +78,17 @@ export class FrameOutput {
     this.writeUint32s(sentFrames.windowUpdate, stream, [bytes])
   }
 
-  /** Writes GOAWAY. Its Last-Stream-ID, `lastStream`, never increases (RFC 9113 §6.8). */
-  goaway(lastStream: number, code: ErrorCode): void {
+  /**
+   * Writes GOAWAY. Its Last-Stream-ID, `lastStream`, never increases (RFC 9113 §6.8). The reason,
+   * up to REASON_BYTES_MAX of ASCII, is its debug data.
+   */
+  goaway(lastStream: number, code: ErrorCode, reason = ''): void {
     this.lastStream = Math.min(this.lastStream, lastStream)
-    this.writeUint32s(sentFrames.goaway, 0, [this.lastStream, code])
+    const payload = Buffer.alloc(8 + Math.min(reason.length, REASON_BYTES_MAX))
+    payload.writeUInt32BE(this.lastStream)
+    payload.writeUInt32BE(code, 4)
+    payload.write(reason, 8, 'latin1')
+    this.frame(sentFrames.goaway, 0, payload)
   }
 
   /** Writes SETTINGS. */

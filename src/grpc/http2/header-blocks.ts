@@ -1,6 +1,6 @@
 // Assembles field blocks from HEADERS and CONTINUATION frames (RFC 9113 §4.3, §6.2). Bounds their
 // size and number of frames; does not decode fields.
-import { errorCodes, frameFlags } from './frames.ts'
+import { errorCodes, frameFlags, frameTypes } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import type { Budget } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
@@ -29,9 +29,11 @@ export class HeaderBlocks {
     this.budget = budget
   }
 
-  /** Whether a block is incomplete: only CONTINUATION is allowed then. */
-  get isOpen(): boolean {
-    return this.current !== undefined
+  /** Throws ProtocolError for any frame but CONTINUATION while a block is incomplete. */
+  checkOrder(type: number): void {
+    if (this.current === undefined || type === frameTypes.continuation) return
+    const reason = 'expected CONTINUATION: a field block is incomplete'
+    throw new ProtocolError(errorCodes.protocol, reason)
   }
 
   /** Handles HEADERS; returns the block if it is complete. Throws ProtocolError. */
@@ -48,7 +50,7 @@ export class HeaderBlocks {
 
   /** Whether the incomplete block exceeds its deadline. */
   isTimedOut(nowMs: number): boolean {
-    return this.isOpen && nowMs - this.startedMs > BLOCK_MS_MAX
+    return this.current !== undefined && nowMs - this.startedMs > BLOCK_MS_MAX
   }
 
   /** Drops the incomplete block. */

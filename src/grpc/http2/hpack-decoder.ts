@@ -80,7 +80,7 @@ export class HpackDecoder {
       const first = block[this.at] ?? 0
       this.cost += 1
       if ((first & 0xe0) === 0x20) {
-        if (bytes > 0) throw fault('a table size update after a field')
+        if (bytes > 0) throw fault('a table size update follows a field')
         this.resize(this.number(5))
         continue
       }

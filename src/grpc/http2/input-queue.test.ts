@@ -1,7 +1,7 @@
 // The input of a connection is processed in slices of 1 ms; queued input is counted and pauses the
 // socket. With a fake clock.
 import { Duplex } from 'node:stream'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import { FrameOutput } from './frame-output.ts'
 import { FrameReader } from './frame-reader.ts'
 import { errorCodes } from './frames.ts'
@@ -23,7 +23,7 @@ function frames(from: number, to: number): Buffer {
 const longFrame = Buffer.concat([Buffer.from([0, 4, 0, 0, 0, 0, 0, 0, 99]), Buffer.alloc(1024)])
 
 /** A queue that takes `msEach` per frame, with a budget of `heldMax` bytes. */
-function openQueue({ msEach = 0, heldMax = Infinity } = {}) {
+function openQueue({ msEach = 0, heldMax = Infinity, onFrame = (): void => undefined } = {}) {
   const clock = { ms: 0 }
   const nowMs = () => clock.ms
   const done: (number | string)[] = []
@@ -54,6 +54,7 @@ function openQueue({ msEach = 0, heldMax = Infinity } = {}) {
       handleFrame({ stream }) {
         done.push(stream)
         clock.ms += msEach
+        onFrame()
       },
       fail(error) {
         errors.push(error)
@@ -171,4 +172,27 @@ test('deferred work also runs in slices, before further input', async () => {
   expect(done).toEqual(['first', 'other', 'second'])
   await turn()
   expect(duplex.isPaused()).toBe(false)
+})
+
+test('work that a frame defers waits for one slice, like that of any connection', async () => {
+  const { inputQueue, done, turns, turn } = openQueue({
+    onFrame: () => {
+      for (const name of ['first', 'second']) inputQueue.runLater(() => done.push(name))
+    },
+  })
+  const work = jest.spyOn(inputQueue, 'work')
+  inputQueue.add(frames(1, 1))
+  const other = {
+    address: 'a',
+    work() {
+      done.push('other')
+      return false
+    },
+  }
+  turns.defer(other)
+  turns.defer(other)
+  expect([done, work.mock.results.length]).toEqual([[1], 1])
+  await turn()
+  expect(done).toEqual([1, 'first', 'second', 'other', 'other'])
+  expect(work.mock.results.map(({ value }) => value)).toEqual([true, false])
 })

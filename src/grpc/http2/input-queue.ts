@@ -40,7 +40,7 @@ export class InputQueue implements Worker {
   readonly address: string
   private readonly deps: InputQueueDeps
   private readonly jobs: (() => void)[] = []
-  /** Whether the queue waits for a turn. */
+  /** Whether the queue waits for a slice, or works in one. */
   private isWaiting = false
   /** Bytes acquired from the budget. */
   private held = 0
@@ -97,6 +97,7 @@ export class InputQueue implements Worker {
     const { lifetime } = this.deps
     if (this.isClosed()) return false
     this.untilMs = untilMs
+    this.isWaiting = true // so that jobs deferred in this slice do not queue it twice
     let hasMore = false
     try {
       hasMore = this.workOnce()
@@ -123,7 +124,7 @@ export class InputQueue implements Worker {
   }
 
   private workOnce(): boolean {
-    // Jobs that are deferred during this loop run in a later turn.
+    // Jobs that are deferred during this loop run in a later slice.
     for (let left = this.jobs.length; left > 0; left -= 1) {
       this.jobs.shift()?.()
       if (this.deps.nowMs() >= this.untilMs) return true

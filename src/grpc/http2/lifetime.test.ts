@@ -205,7 +205,8 @@ test('a protocol error after the final GOAWAY does not increase its Last-Stream-
   closing.connection.startGracefulShutdown()
   await closing.checkAt(1001)
   await closing.send(headers(7), frame([frameTypes.settings, 0], 1))
-  expect((await goaways(closing)).slice(1)).toEqual(['0000000100000000', '0000000100000001'])
+  const [, final = '', failed = ''] = await goaways(closing)
+  expect([final, failed.slice(0, 16)]).toEqual(['0000000100000000', '0000000100000001'])
 })
 
 test('an ack of the shutdown ping triggers the final GOAWAY', async () => {
@@ -266,4 +267,11 @@ test('a call is closed at its deadline', async () => {
   expect(stream.isClosed).toBe(false)
   await timed.checkAt(50)
   expect(stream.isClosed).toBe(true)
+})
+
+test('GOAWAY has the reason of a close, up to 128 bytes', async () => {
+  const opened = open()
+  opened.connection.shed(`x${'y'.repeat(1000)}`)
+  const reason = Buffer.from(`x${'y'.repeat(127)}`).toString('hex')
+  expect((await opened.sent()).at(-1)?.at(2)).toBe(`000000000000000b${reason}`)
 })

@@ -13,7 +13,7 @@ function openBounds() {
       const { messages, streams } = one.budgets
       messages.release(messages.used)
       streams.release(streams.used)
-      bounds.close(one)
+      one.close()
       closed.push(one)
     })
     if (share === undefined) throw new Error('the connection was rejected')
@@ -64,7 +64,7 @@ test('connections beyond the share of their address are rejected', () => {
   const opened = Array.from({ length: 20 }, () => open('a'))
   expect(bounds.open('a', () => undefined)).toBeUndefined()
   open('b')
-  for (const one of opened) bounds.close(one)
+  for (const one of opened) one.close()
   expect(bounds.sums.connections).toMatchObject({ used: 1, holders: 1 })
   open('a')
 })
@@ -81,15 +81,79 @@ test('an amount beyond the share is rejected, even without other holders', () =>
 test('a connection that closes twice releases its budget once', () => {
   const { bounds, open } = openBounds()
   const [one] = [open('a'), open('a')]
-  for (let times = 0; times < 2; times += 1) bounds.close(one)
+  for (let times = 0; times < 2; times += 1) one.close()
   expect(bounds.sums.connections.used).toBe(1)
+})
+
+/** Opens 39 of 40 connections; none of them is closed yet when it is shed. */
+function fillBounds() {
+  const { bounds, shed } = openBounds()
+  const shares: Share[] = []
+  const closing: Share[] = []
+  for (const [address, count] of Object.entries({ a: 20, b: 10, c: 5, d: 2, e: 1, f: 1 })) {
+    for (let i = 0; i < count; i += 1) {
+      const share = bounds.open(address, () => closing.push(one))
+      if (share === undefined) throw new Error('the connection was rejected')
+      const one = share
+      shares.push(one)
+    }
+  }
+  return { bounds, shed, shares, closing }
+}
+
+test('a new address takes the place of a shed connection before the client has closed it', () => {
+  const { bounds, shed, shares } = fillBounds()
+  for (const name of ['x', 'y', 'z']) expect(bounds.open(name, () => undefined)).toBeDefined()
+  expect(shed.mock.calls).toEqual([['connections'], ['connections'], ['connections']])
+  for (const share of shares) share.close()
+  expect(bounds.sums.connections).toMatchObject({ used: 3, holders: 3 })
+})
+
+test('connections are shed once, although their calls in progress end later', () => {
+  const { bounds, shed, shares, closing } = fillBounds()
+  const honest = bounds.open('honest', () => undefined)
+  shed.mockClear()
+  const streams = [50, 25, 12, 6, 3, 2]
+  const first = [0, 20, 30, 35, 37, 38] // of each address
+  first.forEach((at, n) => shares[at]?.budgets.streams.acquire(streams[n] ?? 0))
+  const acquired = Array.from({ length: 5 }, () => honest?.budgets.streams.acquire(1))
+  expect(acquired).toEqual([true, false, false, false, false])
+  expect(closing.slice(-1)).toEqual([shares[0]])
+  expect(shed).toHaveBeenCalledTimes(1 + 4) // also counts each rejection
+  shares[0]?.budgets.streams.release(50)
+  expect(honest?.budgets.streams.acquire(1)).toBe(true)
+})
+
+test('a client that closes its connections keeps the share of its calls in progress', () => {
+  const { bounds, open } = openBounds()
+  const first = open('a')
+  expect(takeAll(first, 'streams')).toBe(50)
+  first.close()
+  const second = open('a')
+  expect(second.budgets.streams.acquire(1)).toBe(false)
+  first.budgets.streams.release(50)
+  expect(takeAll(second, 'streams')).toBe(50)
+  second.budgets.streams.release(50)
+  second.close()
+  expect(bounds.addressCount).toBe(0)
+})
+
+test('an address without connections is removed once its calls are complete', () => {
+  const { bounds, open } = openBounds()
+  const one = open('a')
+  one.budgets.streams.acquire(2)
+  one.close()
+  one.budgets.streams.release(1)
+  expect(bounds.addressCount).toBe(1)
+  one.budgets.streams.release(1)
+  expect(bounds.addressCount).toBe(0)
 })
 
 test('an address is kept while one of its connections is open', () => {
   const { bounds, open } = openBounds()
   const [first, second] = [open('a'), open('a')]
   second.budgets.streams.acquire(40)
-  bounds.close(first)
+  first.close()
   open('a').budgets.streams.acquire(5)
   expect(bounds.sums.streams).toMatchObject({ used: 45, holders: 1 })
 })

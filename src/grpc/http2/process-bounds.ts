@@ -96,6 +96,7 @@ class Allowance implements Budget {
     total.used += amount
     ofAddress.holders += Number(this.used > 0) - Number(ownBefore > 0)
     total.holders += Number(ofAddress.used > 0) - Number(addressBefore > 0)
+    if (amount < 0) this.bounds.removeUnused(this.share.address)
   }
 }
 
@@ -105,7 +106,7 @@ export type Allowances = Readonly<Record<BoundKind, Budget>>
 /** One connection's share of the bounds. */
 export class Share {
   readonly address: Address
-  /** Closes the connection immediately, because others need its resources. */
+  /** Destroys the connection, because others need its resources. */
   readonly shed: () => void
   readonly budgets: Readonly<Record<BoundKind, Allowance>>
 
@@ -115,7 +116,7 @@ export class Share {
     this.budgets = recordOf((kind) => new Allowance(bounds, this, kind))
   }
 
-  /** Releases the connection itself; its other resources are released as it closes. */
+  /** Releases the connection itself; calls in progress release their streams when they complete. */
   close(): void {
     if (this.address.shares.delete(this)) this.budgets.connections.release(1)
   }
@@ -144,10 +145,16 @@ export class ProcessBounds {
     return share
   }
 
-  /** Closes a share; removes an address without connections. */
-  close(share: Share): void {
-    share.close()
-    if (share.address.shares.size === 0) this.addresses.delete(share.address.name)
+  /** The number of addresses that have connections or calls in progress. */
+  get addressCount(): number {
+    return this.addresses.size
+  }
+
+  /** Removes an address that uses nothing; until then, a new connection of it has the same sums. */
+  removeUnused(address: Address): void {
+    const { name, shares, sums } = address
+    if (shares.size > 0 || this.addresses.get(name) !== address) return
+    if (boundKinds.every((kind) => sums[kind].used === 0)) this.addresses.delete(name)
   }
 
   /**
@@ -174,12 +181,15 @@ export class ProcessBounds {
     return share.address.sums[kind].used + amount <= free
   }
 
-  /** Sheds the largest connections of the largest addresses, the newest first. */
+  /**
+   * Sheds the largest connections of the largest addresses, the newest first. Does not wait until
+   * they are closed. Those already shed, whose calls in progress still use streams, count as shed.
+   */
   private shedLargest(kind: BoundKind, exempt: Share, addresses: readonly Address[]): void {
     const sum = addresses.reduce((used, { sums }) => used + sums[kind].used, 0)
     const until = sum * (1 - SHED_FRACTION)
-    const candidates = addresses
-      .flatMap(({ shares }) => [...shares].reverse())
+    const open = addresses.flatMap(({ shares }) => [...shares].reverse())
+    const candidates = open
       .filter((share) => share !== exempt && share.budgets[kind].used > 0)
       .map((share) => ({
         share,
@@ -187,12 +197,13 @@ export class ProcessBounds {
         ofAddress: share.address.sums[kind].used,
       }))
       .sort((a, b) => b.ofAddress - a.ofAddress || b.used - a.used)
-    let left = sum
+    let left = open.reduce((used, { budgets }) => used + budgets[kind].used, 0)
     for (const { share, used } of candidates) {
       if (left <= until) return
       left -= used
       this.onShed(kind)
       share.shed()
+      share.close()
     }
   }
 }

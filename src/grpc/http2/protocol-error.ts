@@ -1,5 +1,5 @@
 // A violation of HTTP/2 by the client that is a connection error (RFC 9113 §5.4.1).
-import type { ErrorCode } from './frames.ts'
+import { type ErrorCode, errorCodes } from './frames.ts'
 
 /** A connection error; `code` is the error code of GOAWAY. */
 export class ProtocolError extends Error {
@@ -11,3 +11,6 @@ export class ProtocolError extends Error {
     this.code = code
   }
 }
+
+/** The error of a connection that is closed because of a defect of the server. */
+export const internalError = new ProtocolError(errorCodes.internal, 'internal error')

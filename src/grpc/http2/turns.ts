@@ -9,7 +9,7 @@ const SLICE_MS_MAX = 1
 /** A connection with work to do. */
 export interface Worker {
   readonly address: string
-  /** Works until `untilMs`; returns whether work remains for another turn. */
+  /** Works until `untilMs`; returns whether work remains for another slice. */
   work(untilMs: number): boolean
 }
 
@@ -26,7 +26,7 @@ export class Turns {
   }
 
   /**
-   * Runs a worker now, and its remaining work in later turns. Returns false if this turn has no
+   * Runs a worker now, and its remaining work in later slices. Returns false if this turn has no
    * time left or other workers of its address wait: the caller must then defer the worker.
    */
   run(worker: Worker): boolean {
@@ -36,7 +36,7 @@ export class Turns {
     return hasTime
   }
 
-  /** Runs a worker in a later turn. */
+  /** Runs a worker in a later slice. Must not be called while it waits or works. */
   defer(worker: Worker): void {
     this.schedule()
     this.add(worker)

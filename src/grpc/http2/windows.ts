@@ -7,7 +7,7 @@ import { ProtocolError } from './protocol-error.ts'
 /** The increment of a WINDOW_UPDATE frame. Throws ProtocolError. */
 export function readIncrement({ payload }: Frame): number {
   const more = readUint32(payload, 0) & MAX_WINDOW_SIZE
-  if (more === 0) throw new ProtocolError(errorCodes.protocol, 'a window increment of 0')
+  if (more === 0) throw new ProtocolError(errorCodes.protocol, 'WINDOW_UPDATE with increment 0')
   return more
 }
 

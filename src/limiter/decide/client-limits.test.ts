@@ -1,13 +1,14 @@
 // Limits by client: every lookup is counted, and a client that exceeds its limit of misses is
 // denied lookups.
 import { expect, test } from '@jest/globals'
+import { algorithms } from '../../limits/algorithms.ts'
 import { parseRules } from '../../limits/rules.ts'
 import { createMemoryCounterStore } from '../../stores/memory/counter-store.ts'
 import { createClientLimits } from './client-limits.ts'
 
 const START_MS = 1_790_000_000_000
 
-function limitsOf(rateLimit: string) {
+function limitsOf(rateLimit: string, missAlgorithm = 'sliding_window_counter') {
   const yaml = `
 domain: curtail
 descriptors:
@@ -18,7 +19,7 @@ descriptors:
     value: unknown
     descriptors:
       - key: client
-        rate_limit: { unit: day, algorithm: sliding_window_counter, requests_per_unit: 3 }
+        rate_limit: { unit: day, algorithm: ${missAlgorithm}, requests_per_unit: 3 }
 `
   const parsed = parseRules([{ name: 'rules', text: yaml }], { mergeDomains: false })
   if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults))
@@ -49,16 +50,20 @@ test('reports the exact remainder', () => {
   expect(reported).toEqual(Array.from({ length: 200 }, (_, at) => 2999 - at))
 })
 
-test('after too many unknown codes the next lookup is denied', () => {
-  const { limits, lookup } = limitsOf(bucketRule)
-  const client = limits.clientOf('192.0.2.1')
-  for (let one = 0; one < 3; one++) {
-    expect(lookup('192.0.2.1').admitted).toBe(true)
-    limits.countMiss(client)
-  }
-  expect(lookup('192.0.2.1').admitted).toBe(false)
-  expect(lookup('192.0.2.2').admitted).toBe(true)
-})
+test.each(algorithms)(
+  'after too many unknown codes the next lookup is denied: $name',
+  ({ name }) => {
+    const { limits, clock, lookup } = limitsOf(bucketRule, name)
+    const client = limits.clientOf('192.0.2.1')
+    for (let one = 0; one < 3; one++) {
+      expect(lookup('192.0.2.1').admitted).toBe(true)
+      limits.countMiss(client)
+      if (name === 'leaky_bucket') clock.nowMs += one < 2 ? 28_800_000 : 0 // admits no burst
+    }
+    expect(lookup('192.0.2.1').admitted).toBe(false)
+    expect(lookup('192.0.2.2').admitted).toBe(true)
+  },
+)
 
 test('connections from one network share a client', () => {
   const { limits } = limitsOf(bucketRule)

@@ -137,6 +137,9 @@ function limitsOf(checks: readonly Check[]): PlannedLimits {
   return { checks, counts: checks.map(({ count }) => count) }
 }
 
+/** A peek that is denied if a hit would be, also by a fixed window that counts denied hits. */
 function peekOf(check: Check): Check {
-  return { ...check, hits: 0, count: { ...check.count, cost: 0 } }
+  const { count } = check
+  const limit = count.limit.denyConsumes ? { ...count.limit, denyConsumes: false } : count.limit
+  return { ...check, hits: 0, count: { ...count, limit, cost: 0 } }
 }

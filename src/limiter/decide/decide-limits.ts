@@ -2,7 +2,8 @@
 // does not respond, by `on_store_error` of each rule) and builds the verdict. Independent of the
 // transport and the driver.
 import type { Decision } from '../../limits/algorithm.ts'
-import { type CounterHits, subsetOf } from '../../limits/counter-store.ts'
+import { subsetOf } from '../../limits/counter-store.ts'
+import { isDenied } from '../../limits/decide-together.ts'
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
 import type { JsonObject, RuleSet } from '../../limits/rule.ts'
@@ -71,15 +72,8 @@ async function decideChecks(
   const nowUs = deps.nowUs()
   const cached = checks.map(({ count }) => deps.denyCache?.find(count, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
-  // If the cached denials deny the call, its other checks count as in a denied call.
-  const cachedFlags = (veto: CounterHits['veto']) =>
-    checks.flatMap(({ count }, at) => (count.veto === veto ? [cached[at] !== undefined] : []))
-  const togetherFlags = cachedFlags('together')
-  const isDenied =
-    cachedFlags('alone').includes(true) ||
-    (togetherFlags.length > 0 && !togetherFlags.includes(false))
   const uncached = checks.filter((_, at) => cached[at] === undefined)
-  const toStore = isDenied ? uncached.map(asDenied) : uncached
+  const toStore = isDeniedBy(cached, checks) ? uncached.map(asDenied) : uncached
   const stored = toStore.length === 0 ? [] : await decideInStore(deps, toStore)
   let next = 0
   return checks.map((check, at) => {
@@ -95,6 +89,16 @@ function isOnlyHit(checks: readonly Check[], { count }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.count.key === count.key).length === 1
 }
 
+/** Whether the known decisions deny a call, whatever the others are: those count as denied hits. */
+function isDeniedBy(known: readonly (Decision | undefined)[], checks: readonly Check[]): boolean {
+  const decisions = known.map((decision) => decision ?? { admitted: true })
+  return isDenied(countsOf(checks), decisions)
+}
+
+function countsOf(checks: readonly Check[]) {
+  return checks.map(({ count }) => count)
+}
+
 /** The check in a denied call: with cost 0, unless the limit counts denied hits. */
 function asDenied(check: Check): Check {
   const { count } = check
@@ -106,7 +110,7 @@ async function decideInStore(
   deps: SharedDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
-  const counts = checks.map(({ count }) => count)
+  const counts = countsOf(checks)
   const decisions = await deps.store.decide(counts)
   if (deps.denyCache !== undefined) invalidateRefunded(deps.denyCache, checks)
   if (isUndecided(decisions)) return decideWithoutStore(deps, checks, decisions)
@@ -137,29 +141,35 @@ function decideWithoutStore(
   checks: readonly Check[],
   { delayedResult }: Undecided,
 ): readonly Decision[] {
-  const isLocal = (_: unknown, at: number) => checks[at]?.rule.onStoreError === 'local'
-  const counts = checks.map(({ count }) => count)
+  const fixed = checks.map(fixedDecision)
+  const isLocal = (_: unknown, at: number) => fixed[at] === undefined
+  const localChecks = checks.filter(isLocal)
+  const toCount = isDeniedBy(fixed, checks) ? localChecks.map(asDenied) : localChecks
+  // A quota that is denied here does not admit the call: the local quotas may still deny it.
+  const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
-    subsetOf(counts.filter(isLocal), counts),
+    subsetOf(countsOf(toCount), countsOf(undenied)),
     delayedResult?.then((decisions) => decisions?.filter(isLocal)),
   )
   let next = 0
-  return checks.map((check) => {
-    const mode = check.rule.onStoreError
-    const decision = mode === 'local' ? local[next++] : fixedDecision(mode === 'allow', check.count)
+  return checks.map((check, at) => {
+    const decision = fixed[at] ?? local[next++]
     if (decision === undefined) throw new Error('Cannot decide: a local decision is missing')
     deps.record(check, decision, 'fallback')
     return decision
   })
 }
 
-function fixedDecision(admitted: boolean, { cost, limit }: CounterHits): Decision {
+/** The decision of a rule with `on_store_error: allow` or `deny`; `undefined`: `local`. */
+function fixedDecision({ rule, count: { cost } }: Check): Decision | undefined {
+  if (rule.onStoreError === 'local') return undefined
+  const isAllowed = rule.onStoreError === 'allow'
   return {
-    admitted: admitted || cost < 0,
-    remaining: admitted ? Math.max(limit.burst, limit.requests) : 0,
-    over: admitted ? 0 : Math.max(0, cost),
-    resetUs: admitted ? 0 : UNAVAILABLE_RETRY_US,
-    retryAfterUs: admitted ? 0 : UNAVAILABLE_RETRY_US,
+    admitted: isAllowed || cost < 0,
+    remaining: isAllowed ? verdicts.capacityOf(rule) : 0,
+    over: isAllowed ? 0 : Math.max(0, cost),
+    resetUs: isAllowed ? 0 : UNAVAILABLE_RETRY_US,
+    retryAfterUs: isAllowed ? 0 : UNAVAILABLE_RETRY_US,
     next: undefined,
     expiresInUs: 0,
   }

@@ -108,7 +108,7 @@ descriptors:
     expect(countedLocally[0]?.[0]?.limit.requests).toBe(requestsEach)
   })
 
-  test('a rule that allows reports its burst, and one that denies accepts refunds', async () => {
+  test.each([9, 2])('a rule that allows reports its burst, %i', async (burst) => {
     const { request, store } = limiterOf(`
 domain: shop
 descriptors:
@@ -117,14 +117,11 @@ descriptors:
       algorithm: token_bucket
       unit: hour
       requests_per_unit: 4
-      burst: 9
+      burst: ${burst}
       on_store_error: allow
-  - {key: deny, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: deny}}
 `)
     store.isUnavailable = true
-    expect((await request({ allow: '' })).statuses[0]?.limitRemaining).toBe(9)
-    const refund = { entries: [{ key: 'deny', value: '' }], hits: -1 }
-    expect((await request(refund)).code).toBe('OK')
+    expect((await request({ allow: '' })).statuses[0]?.limitRemaining).toBe(burst)
   })
 
   test('the share of a limit is created once, and each limit has its own', async () => {
@@ -136,6 +133,35 @@ descriptors:
     const [first, second, overridden] = countedLocally.flat().map(({ limit }) => limit)
     expect([first?.requests, overridden?.requests]).toEqual([2, 4])
     expect(second).toBe(first)
+  })
+
+  test('a call that a rule denies counts refunds, but consumes from no other limit', async () => {
+    const { request, store } = limiterOf(`${modes}
+  - key: bucket
+    rate_limit: {algorithm: token_bucket, unit: hour, requests_per_unit: 1, burst: 2}
+`)
+    store.isUnavailable = true
+    const refund = { entries: [{ key: 'deny', value: '' }], hits: -1 }
+    expect((await request(refund)).code).toBe('OK')
+    for (let n = 0; n < 3; n++) {
+      const denied = await request({ deny: '' }, { bucket: '' }, { local: '' })
+      expect(denied.statuses.map(({ code }) => code)).toEqual(['OVER_LIMIT', 'OK', 'OK'])
+    }
+    expect((await request({ bucket: '' })).statuses[0]?.limitRemaining).toBe(1)
+    // A fixed window also counts the hits of denied calls.
+    expect((await request({ local: '' })).statuses[0]?.limitRemaining).toBe(0)
+  })
+
+  test('a call whose quotas are all denied or exhausted consumes nothing', async () => {
+    const { request, store } = limiterOf(`${quotas}
+  - key: closed
+    quota_mode: true
+    rate_limit: {unit: day, requests_per_unit: 1, on_store_error: deny}
+`)
+    store.isUnavailable = true
+    const call = async () => (await request({ closed: '' }, { spent: '' }, { rate: '' })).code
+    expect([await call(), await call(), await call()]).toEqual(['OK', 'OVER_LIMIT', 'OVER_LIMIT'])
+    expect((await request({ rate: '' })).code).toBe('OK')
   })
 
   test('an exhausted quota does not disable other limits while another quota admits', async () => {

@@ -12,6 +12,8 @@ descriptors:
   rate_limits:
   - { name: burst, requests_per_unit: 3, unit: second }
   - { name: daily, requests_per_unit: 9, unit: day }
+- key: leaky
+  rate_limit: { algorithm: leaky_bucket, requests_per_unit: 5, unit: second }
 - key: free
   rate_limit: { unlimited: true }
 `
@@ -33,11 +35,15 @@ test('lists the counter of each rule that matches, and counts nothing', async ()
     'client=a: any value of the key, a counter for each value, at d.client',
     'hits d.client: fixed_window, 3 per second (burst)',
     'hits d.client: fixed_window, 9 per day (daily)',
-    'counter of d.client (burst): 3 hits left',
-    'counter of d.client (daily): 9 hits left',
+    'counter of d.client (burst): 3 remaining',
+    'counter of d.client (daily): 9 remaining',
   ]
   expect(await explain('client')).toEqual(lines)
   expect(await explain('client')).toEqual(lines)
+})
+
+test('an unused leaky bucket admits one hit, and has no time to wait', async () => {
+  expect((await explain('leaky')).at(-1)).toBe('counter of d.leaky: 1 remaining')
 })
 
 test('reads no counter if no limit applies', async () => {

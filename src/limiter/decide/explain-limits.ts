@@ -37,8 +37,9 @@ export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps
       const { remaining = 0, resetUs = 0 } = decisions[at] ?? {}
       const name = rule.name === undefined ? '' : ` (${rule.name})`
       const seconds = (resetUs / 1_000_000).toFixed(1)
-      const whole = remaining >= capacityOf(rule) ? '' : `, the whole limit in ${seconds} s`
-      return `counter of ${rule.path}${name}: ${remaining} hits left${whole}`
+      const isWhole = remaining >= capacityOf(rule) || resetUs === 0
+      const whole = isWhole ? '' : `, full limit available in ${seconds} s`
+      return `counter of ${rule.path}${name}: ${remaining} remaining${whole}`
     })
     return [...lines, ...counters]
   }

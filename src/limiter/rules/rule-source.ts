@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
-import { faultFields, FAULTS_LISTED_MAX } from '../../limits/rule-fault.ts'
+import { countFaults, faultFields, FAULTS_LISTED_MAX } from '../../limits/rule-fault.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
 import { within } from '../../resilience/deadline.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
@@ -197,7 +197,7 @@ function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
 }
 
 function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
-  const more = faults.length - FAULTS_LISTED_MAX
+  const more = countFaults(faults) - FAULTS_LISTED_MAX
   return [
     `Cannot load the rules in ${folder}:`,
     ...faultFields(faults).faults,

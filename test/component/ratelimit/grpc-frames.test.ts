@@ -165,6 +165,8 @@ test('the listener closes a connection that is not HTTP/2, or has no first SETTI
   const preface = opening.subarray(0, 24)
   const early = openFrames(server.port, Buffer.concat([preface, callOn(1)]))
   expect(await early.closed()).toBe(PROTOCOL)
+  const reason = early.frames.at(-1)?.payload.toString('latin1', 8)
+  expect(reason).toBe('the first frame must be SETTINGS')
 })
 
 describe('a call', () => {

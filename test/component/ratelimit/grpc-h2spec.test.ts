@@ -80,7 +80,7 @@ async function serveComplete(): Promise<number> {
       ...{ nowMs, turns, share: share.budgets, address: '127.0.0.1' },
       onDefect: (error) => defects.push(error),
       onClose: () => {
-        bounds.close(share)
+        share.close()
         connections.delete(connection)
       },
     })

@@ -1,5 +1,7 @@
 // The bounds on the memory and the time that all connections of a transport use together, observed
 // by clients.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { afterEach, expect, jest, test } from '@jest/globals'
 import { frameTypes } from '../../../src/grpc/http2/frames.ts'
@@ -63,7 +65,7 @@ function openTransport(max: Partial<typeof processMax> = {}) {
       },
     }
   }
-  return { bounds, open, shed }
+  return { bounds, open, shed, transport }
 }
 
 const unfinished = headersOn(1, 0, Buffer.alloc(16_000))
@@ -154,4 +156,41 @@ test('errors do not refill the abuse budget', async () => {
   ).toBe(11)
   const next = open(callOn(1))
   expect(await next.headers()).toBeDefined()
+})
+
+test('a new client gets the connection of a shed one that does not close it', async () => {
+  const { transport, bounds, shed } = openTransport({ connections: 40 })
+  const sockets: Socket[] = []
+  const server = createServer((socket) => {
+    sockets.push(socket)
+    transport.serve(socket)
+    cleanups.push(() => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  cleanups.push(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const openFrom = (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true })
+    const received: Buffer[] = []
+    socket.on('data', (chunk: Buffer) => received.push(chunk))
+    socket.on('error', () => undefined).write(opening)
+    cleanups.push(() => socket.destroy())
+    return { socket, frames: () => framesOf(Buffer.concat(received)) }
+  }
+  const opened = [20, 10, 5, 2, 1, 1].flatMap((count, at) =>
+    Array.from({ length: count }, () => openFrom(`127.0.0.${2 + at}`)),
+  )
+  await waitFor('the connections', () => bounds.sums.connections.used === 39)
+  for (const address of ['127.0.0.20', '127.0.0.21', '127.0.0.22']) {
+    const { socket, frames } = openFrom(address)
+    socket.write(callOn(1))
+    await waitFor('the response', () => frames().some(({ type }) => type === frameTypes.data))
+  }
+  expect(shed).toEqual(['connections', 'connections', 'connections'])
+  const goaways = opened.filter(({ frames }) =>
+    frames().some(({ type }) => type === frameTypes.goaway),
+  )
+  expect(goaways).toHaveLength(3)
+  expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(3)
+  expect(bounds.sums.connections.used).toBe(39)
 })

@@ -99,7 +99,8 @@ describe('the command limit', () => {
       new RegExp(
         '^fixed_window=new: any value of the key, a counter for each value, at .*\n' +
           'hits shop.fixed_window: fixed_window, 100 per year\n' +
-          `counter of shop.fixed_window: ${left} hits left, the whole limit in \\d+\\.\\d s\n$`,
+          `counter of shop.fixed_window: ${left} remaining, ` +
+          'full limit available in \\d+\\.\\d s\n$',
       )
     await replicas[1]?.decide({ fixed_window: 'new' })
     for (let times = 0; times < 2; times++) {
