@@ -25,7 +25,7 @@ export async function run({ log }: { log: (line: string) => void }): Promise<voi
   const faults: string[] = []
   try {
     const names = Object.keys(attacks).filter((name) => only?.includes(name) ?? true)
-    for (const attack of [undefined, ...names]) {
+    for (const attack of only === undefined ? [undefined, ...names] : names) {
       const outcome = await attackOne(redis.port, attack)
       const bad = faultOf(outcome)
       log(`${attack ?? 'no attack'}: ${render(outcome)}${bad === undefined ? '' : `: ${bad}`}`)
