@@ -1,7 +1,7 @@
 // `npm run bench -- NAME [--json PATH] [--repetitions N] [--seconds N]`: runs one benchmark against
 // its floor, prints a table, and writes all figures as JSON to PATH or after the table. `--links N`
-// sets the number of links of the benchmark `growth`, `--clients N` the number of client addresses
-// of `redirect`.
+// sets the number of links of the benchmarks `growth` and `redirect`, `--clients N` the number of client
+// addresses of `redirect`.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchCold } from './bench/cold.ts'
@@ -10,6 +10,7 @@ import { benchCreateCassandra } from './bench/create-cassandra.ts'
 import { benchGrowth } from './bench/growth.ts'
 import { benchMemory } from './bench/memory.ts'
 import { benchPath } from './bench/path.ts'
+import { benchPeak } from './bench/peak.ts'
 import { benchRatelimit } from './bench/ratelimit.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { benchRedirectRedis } from './bench/redirect-redis.ts'
@@ -28,13 +29,15 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   growth: benchGrowth,
   memory: benchMemory,
   path: benchPath,
+  peak: benchPeak,
   ratelimit: benchRatelimit,
   rules: benchRules,
   tracing: benchTracing,
 }
 
 /** `growth` also measures a tenth of them, and requests each cold code only once. */
-const LINKS_MIN = 400_000
+const GROWTH_LINKS_MIN = 400_000
+const LINKS_MAX = 100_000_000
 const CLIENTS_MAX = 2000
 
 class UsageError extends Error {}
@@ -68,8 +71,14 @@ function parse(args: string[]) {
     clients: wholeNumber('clients', CLIENTS_MAX),
   }
   const links = values.links === undefined ? undefined : Number(values.links)
-  if (links !== undefined && !(Number.isInteger(links) && links >= LINKS_MIN))
-    throw new UsageError(`--links must be an integer from ${LINKS_MIN}: it is ${values.links}`)
+  const linksMin = bench === benchGrowth ? GROWTH_LINKS_MIN : 1
+  if (
+    links !== undefined &&
+    !(Number.isInteger(links) && links >= linksMin && links <= LINKS_MAX)
+  ) {
+    const allowed = `${linksMin} to ${LINKS_MAX}`
+    throw new UsageError(`--links must be an integer from ${allowed}: it is ${values.links}`)
+  }
   return { bench, jsonPath: values.json, ...sizes, ...(links !== undefined && { links }) }
 }
 

@@ -1,4 +1,4 @@
-// The table of the whole path: the CPU time of each component per redirect, at each rate.
+// The tables of the whole path: the CPU time of each component per redirect, at each rate.
 import type { OfferedFigures } from './offered-load.ts'
 import type { LoadName } from './path-loads.ts'
 import { medianOf, type Report } from './report.ts'
@@ -6,10 +6,10 @@ import { medianOf, type Report } from './report.ts'
 /** `bare`: without limits; `ours`: a call for every redirect; `peer`: the reference limiter. */
 export type ContenderName = 'bare' | 'ours' | 'allowance' | 'peer'
 
-/** The figures of one span of load on one contender. */
-export interface PathSpan {
+/** The figures of one span of load on one contender; `mixed` is the scenario of k6. */
+export interface PathSpan<L = LoadName | 'mixed'> {
   readonly contender: ContenderName
-  readonly load: LoadName
+  readonly load: L
   /** The number of most requested links that were written into the cache. */
   readonly cachedLinks: number
   readonly redirectsPerSecond: number
@@ -18,12 +18,15 @@ export interface PathSpan {
   readonly creates?: OfferedFigures
   /** CPU time of each component and of the load generator. */
   readonly cpuUs: Readonly<Record<string, number>>
+  /** Calls of its Envoy to the limiter; absent: not counted. */
+  readonly limiterCalls?: number
 }
 
 const GOAL = 0.9
 /** The same for the allowance, by load. */
 const GOALS_ALLOWANCE = { public: 0.6, nat: 0.9, zipf: 0.9 } as const
-const P99_GOAL_MS = 100
+/** The maximum p99 of a rate that counts as carried. */
+export const P99_GOAL_MS = 100
 /** The minimum share of redirects in the due requests at which a rate counts as carried. */
 const CARRIED_SHARE = 0.999
 const components = [
@@ -38,7 +41,7 @@ const components = [
 
 /** The report, with ratios if there is a peer. */
 export function pathReportOf(given: {
-  readonly spans: readonly PathSpan[]
+  readonly spans: readonly PathSpan<LoadName>[]
   readonly conditions: Report['conditions']
 }): Report {
   const { spans, conditions } = given
@@ -46,6 +49,17 @@ export function pathReportOf(given: {
   return {
     bench: 'path',
     conditions,
+    ...pathTableOf(groups),
+    verdict: [...ratiosOf(spans), ...carriedBy(groups)],
+    figures: spans,
+  }
+}
+
+/** The table of groups of spans, with the medians of each group. */
+export function pathTableOf(
+  groups: readonly (readonly PathSpan[])[],
+): Pick<Report, 'headings' | 'rows'> {
+  return {
     headings: [
       ...[
         'contender',
@@ -57,13 +71,12 @@ export function pathReportOf(given: {
         '429',
         'other',
         'not sent',
+        'calls',
       ],
       ...components.map((component) => `${component} µs`),
       ...['sum µs', 'generator µs', 'p50 ms', 'p99 ms', 'p99.9 ms', 'create p99 ms'],
     ],
     rows: groups.map(rowOf),
-    verdict: [...ratiosOf(spans), ...carriedBy(groups)],
-    figures: spans,
   }
 }
 
@@ -95,6 +108,7 @@ function rowOf(group: readonly PathSpan[]): string[] {
     median(({ redirects }) => redirects.statuses[429] ?? 0),
     median(othersOf),
     median(({ redirects }) => redirects.notSent),
+    median((span) => (span.limiterCalls ?? Number.NaN) / responsesOf(span), 2),
     ...components.map((name) => (name in first.cpuUs ? median(componentUs(name), 1) : '')),
     median(sumUsOf, 1),
     median(componentUs('generator'), 1),
@@ -115,7 +129,7 @@ function othersOf(span: PathSpan): number {
 }
 
 /** CPU µs per redirect, summed over all components except the generator. */
-function sumUsOf(span: PathSpan): number {
+export function sumUsOf(span: PathSpan): number {
   const us = components.reduce((sum, component) => sum + (span.cpuUs[component] ?? 0), 0)
   return us / responsesOf(span)
 }
@@ -125,7 +139,7 @@ function envoyUsOf(span: PathSpan): number {
   return (span.cpuUs['envoy'] ?? 0) / responsesOf(span)
 }
 
-function ratiosOf(spans: readonly PathSpan[]): string[] {
+function ratiosOf(spans: readonly PathSpan<LoadName>[]): string[] {
   const alone = spans.filter(({ createsPerSecond }) => createsPerSecond === 0)
   const lines = [...Map.groupBy(alone, placeOf).values()].flatMap((group) => {
     const of = (name: ContenderName) => group.filter(({ contender }) => contender === name)
@@ -181,12 +195,17 @@ function addedBy(
   return [`${what}: ${share(ours)} with a call, ${share(allowance)} with the allowance`]
 }
 
+/** Whether at least this share of the due redirects succeeded, with p99 under its maximum. */
+export function isCarried({ redirects }: PathSpan, share: number): boolean {
+  const { statuses, due, p99Ms } = redirects
+  return (statuses[302] ?? 0) >= share * due && p99Ms < P99_GOAL_MS
+}
+
 function carriedBy(groups: readonly (readonly PathSpan[])[]): string[] {
   const carried = groups.filter((group) =>
     group.every((span) => {
       const isCompared = span.createsPerSecond === 0 && span.contender !== 'peer'
-      const { statuses, due, p99Ms } = span.redirects
-      return isCompared && (statuses[302] ?? 0) >= CARRIED_SHARE * due && p99Ms < P99_GOAL_MS
+      return isCompared && isCarried(span, CARRIED_SHARE)
     }),
   )
   const spans = carried.flatMap((group) => group.slice(0, 1))

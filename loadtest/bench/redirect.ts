@@ -9,20 +9,17 @@ import { moveToGeneratorCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
 const GOAL = 0.9
-/** Requested in turn; so few that memory serves almost every look-up. */
-const LINKS = 100
-
-/** Runs the benchmark, from `clients` addresses. */
+/** Runs the benchmark, from `clients` addresses that request `links` links in turn. */
 export async function benchRedirect(
-  options: BenchOptions & { readonly clients?: number },
+  options: BenchOptions & { readonly clients?: number; readonly links?: number },
 ): Promise<Report> {
-  const { clients = 1 } = options
+  const { clients = 1, links = 100 } = options
   moveToGeneratorCore()
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const ours = await startLimited()
   const floor = startFloor('redirect-floor.ts')
   try {
-    const codes = await createLinks({ port: ours.port, links: LINKS })
+    const codes = await createLinks({ port: ours.port, links })
     const response = await sampleResponse(`${ours.baseUrl}/${codes[0] ?? ''}`)
     const { port } = (await floor.request(response)) as { port: number }
     return await compare({
@@ -31,7 +28,7 @@ export async function benchRedirect(
       floor: { name: 'node:http', pid: floor.pid, load: redirectLoad(port, codes, clients) },
       ours: { name: 'standalone', pid: ours.pid, load: redirectLoad(ours.port, codes, clients) },
       options,
-      conditions: { ...conditions, links: LINKS, clients },
+      conditions: { ...conditions, links, clients },
     })
   } finally {
     await floor.stop()

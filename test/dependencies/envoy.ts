@@ -43,6 +43,8 @@ export interface EnvoyOptions {
   readonly configPath?: string
   readonly configYaml?: string
   readonly args?: readonly string[]
+  /** Worker threads. @default 1 */
+  readonly workers?: number
   /** A command that runs Envoy, such as `setsid`. */
   readonly wrapper?: readonly string[]
   /** Called with the process before it is ready. */
@@ -59,13 +61,13 @@ export interface RunningEnvoy {
   stop(): Promise<void>
 }
 
-/** Starts an Envoy with one worker, and waits until it is ready. Throws its log if that fails. */
+/** Starts an Envoy, and waits until it is ready. Throws its log if that fails. */
 export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-envoy-'))
   const addressFile = join(folder, 'admin')
   const common = [
     '--concurrency',
-    '1',
+    String(options.workers ?? 1),
     '--disable-hot-restart',
     '--admin-address-path',
     addressFile,

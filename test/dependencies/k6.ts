@@ -39,11 +39,17 @@ export interface K6Run {
   readonly junit: string | undefined
 }
 
-/** Runs `loadtest/NAME.ts` with this environment, for at most `msMax`, at low priority. */
+/** Runs `loadtest/NAME.ts` with this environment, for at most `msMax`. */
 export async function runK6(
   name: string,
-  { env, msMax }: { env: Readonly<Record<string, string>>; msMax: number },
+  given: {
+    readonly env: Readonly<Record<string, string>>
+    readonly msMax: number
+    /** @default 15, a low priority */
+    readonly niceness?: number
+  },
 ): Promise<K6Run> {
+  const { env, ...limits } = given
   const folder = await mkdtemp(join(tmpdir(), 'curtail-k6-'))
   try {
     const settings = Object.entries({ ...env, OUT_FOLDER: folder })
@@ -51,7 +57,7 @@ export async function runK6(
     const flags = ['--no-usage-report', '--quiet', '--no-color', ...pairs]
     const result = await runProgram(['run', ...flags, join(loadtest, `${name}.ts`)], {
       env: {},
-      msMax,
+      ...limits,
     })
     const fileOf = (extension: string) =>
       readFile(join(folder, `${name}.${extension}`), 'utf8').catch(() => undefined)
@@ -86,11 +92,15 @@ export async function runK6Job(given: {
 
 async function runProgram(
   args: readonly string[],
-  { env, msMax }: { env: Readonly<Record<string, string>>; msMax: number },
+  given: { env: Readonly<Record<string, string>>; msMax: number; niceness?: number },
 ): Promise<Omit<K6Run, 'json' | 'junit'>> {
+  const { env, msMax, niceness = 15 } = given
   const limits = { timeout: msMax, killSignal: 'SIGKILL', maxBuffer: OUTPUT_BYTES_MAX } as const
   const all = { ...process.env, K6_AUTO_EXTENSION_RESOLUTION: 'false', ...env }
-  return run('nice', ['-n', '15', await findK6(), ...args], { ...limits, env: all }).then(
+  return run('nice', ['-n', String(niceness), await findK6(), ...args], {
+    ...limits,
+    env: all,
+  }).then(
     (output) => ({ code: 0, ...output }),
     (error: unknown) => {
       const { code, stdout = '', stderr = '' } = error as Partial<Omit<K6Run, 'json'>>

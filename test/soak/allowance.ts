@@ -35,6 +35,8 @@ interface Run {
   readonly world: AllowanceWorld
   readonly busy: readonly BusyClient[]
   isStopping: boolean
+  /** The last fault, and whether it has ended. */
+  fault: string
   requests: number
   denied: number
   failed: number
@@ -98,8 +100,10 @@ async function stayBelow(run: Run, address: string, random: Random): Promise<voi
     tokens--
     const response = await send(run, random.int(EDGES), address)
     if (response?.status === 429) {
-      const denied = JSON.stringify(jsonOf(response))
-      run.failure ??= new Error(`${address} is denied below the lowered rule: ${denied}`)
+      const { rule: by } = jsonOf(response)
+      run.failure ??= new Error(
+        `${address}, below the lowered rule: denied by ${String(by)}, ${run.fault}`,
+      )
     }
   }
 }
@@ -119,10 +123,12 @@ async function causeFaults(run: Run, { random, log }: { random: Random; log: Log
       const hits = fault.losesCounters === true ? rule.burst : 0
       for (const { counted } of run.busy) counted.credit(hits)
     }
+    run.fault = name
     await fault.start(run.world)
     allow()
     await sleep(300 + random.int(1200))
     await fault.end(run.world)
+    run.fault = `after ${name}`
     allow()
     await sleep(500 + random.int(1000))
     counts.set(name, (counts.get(name) ?? 0) + 1)
@@ -155,7 +161,14 @@ export async function run({ seed, log }: { seed: number; log: Log }): Promise<vo
     counted: createLedger(rule, IN_FLIGHT),
     locals: world.edges.map(() => createLedger(rule, IN_FLIGHT)),
   }))
-  const counts = { isStopping: false, requests: 0, denied: 0, failed: 0, failure: undefined }
+  const counts = {
+    isStopping: false,
+    fault: 'none',
+    requests: 0,
+    denied: 0,
+    failed: 0,
+    failure: undefined,
+  }
   const running: Run = { world, busy, ...counts }
   world.onRestart = (at, { allowance }) => {
     for (const { counted, locals } of busy) {

@@ -1,4 +1,5 @@
 // One process of the stack: it can be killed, paused, stopped, and restarted on the same ports.
+import type { CassandraCluster } from '../dependencies/cassandra.ts'
 import { waitFor } from '../kit/wait-for.ts'
 
 /**
@@ -63,6 +64,28 @@ export async function startComponent<R extends Running>(given: {
       await stop()
       running = await start()
     },
+  }
+}
+
+/** A Cassandra node as a component. */
+export function componentOfNode(
+  node: CassandraCluster['nodes'][number],
+  ordinal: number,
+  port: number,
+): Component {
+  return {
+    name: `cassandra-${String(ordinal + 1)}`,
+    addresses: `CQL ${node.address}:${String(port)}, log ${node.logPath}`,
+    pid: node.pid,
+    kill: () => node.kill(),
+    pause: () => {
+      node.pause()
+    },
+    resume: () => {
+      node.resume()
+    },
+    stop: () => node.kill(),
+    restart: () => node.restart(),
   }
 }
 

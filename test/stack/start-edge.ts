@@ -35,6 +35,8 @@ export interface EdgeOptions {
   readonly allowance?: SplitRule['edge']
   /** Whether Envoy limits nothing and never calls the limiter. @default false */
   readonly isUnlimited?: boolean
+  /** Worker threads of Envoy. @default 1 */
+  readonly workers?: number
   /** gRPC port that receives the spans of every request; absent: tracing is off. */
   readonly tracingPort?: number
   /** Its ports: HTTP, metrics, admin, and the sidecar's. */
@@ -69,6 +71,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       startEnvoy({
         path: await findEnvoy(),
         configPath,
+        workers: options.workers ?? 1,
         args: ['--drain-time-s', '60', '--file-flush-interval-msec', '500'],
         wrapper: DIE_WITH_PARENT,
         onSpawn: logToFile(folder, envoyName),
@@ -143,8 +146,11 @@ const limitFilters = /ratelimit|local_fallback|allowance|header_to_metadata/
 /** The bootstrap without the filters of rate limits, and without their settings in routes. */
 function withoutLimits(bootstrap: string): string {
   const isKept = (one: unknown) => !limitFilters.test((one as { name?: string }).name ?? '')
-  return JSON.stringify(parse(bootstrap), (key, value: unknown) => {
+  return JSON.stringify(parse(bootstrap, { intAsBigInt: true }), (key, value: unknown) => {
     if (key === 'typed_per_filter_config') return undefined
+    if (typeof value === 'bigint') {
+      return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
+    }
     return key === 'http_filters' ? (value as unknown[]).filter(isKept) : value
   })
 }

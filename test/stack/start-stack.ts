@@ -9,7 +9,7 @@ import { findEnvoy } from '../dependencies/envoy.ts'
 import type { Job } from '../kit/processes/role-job.ts'
 import { reservePorts } from '../dependencies/free-ports.ts'
 import { type LogFile, logFileOf } from './log-files.ts'
-import type { Component } from './component.ts'
+import { type Component, componentOfNode } from './component.ts'
 import { type PreparedLinks, prepareLinks } from './prepare-links.ts'
 import { ADMIN_TOKEN } from './serving-role.ts'
 import { EDGES_MAX, rulesOf, stackAllowance } from './stack-allowance.ts'
@@ -32,6 +32,10 @@ export interface StackOptions {
   readonly cacheMegabytes?: number
   /** Codes in the pool. @default 20_000 */
   readonly codes?: number
+  /** Pods of each role, for benchmarks. @default 2 */
+  readonly pods?: number
+  /** Worker threads of each Envoy. @default 1 */
+  readonly envoyWorkers?: number
   /** Port of Envoy. @default any free port */
   readonly port?: number
   /** Trusted proxies before Envoy that set X-Forwarded-For. @default 0 */
@@ -91,8 +95,8 @@ interface EdgeOverrides {
 
 const CODES = 20_000
 const REDIS_MEGABYTES = 64
-/** Ports for all pods and edges. */
-const PORTS = 2 * 6 + 2 + 4 * EDGES_MAX
+const PODS = 2
+const POD_ROLES = 3
 
 /** Shared by the steps of the start. */
 interface StartContext {
@@ -114,7 +118,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   try {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-stack-'))
     closing.push(() => rm(folder, { recursive: true, force: true }))
-    const ports = [...(await reservePorts(PORTS))]
+    const { pods = PODS } = options
+    const ports = [...(await reservePorts(2 * POD_ROLES * pods + 2 + 4 * EDGES_MAX))]
     const nextPort = () => ports.shift() ?? 0
     const port = options.port ?? nextPort()
     const baseUrl = `http://127.0.0.1:${String(port)}`
@@ -233,15 +238,18 @@ async function startPods(
   }
   const at = (ordinal: number) => ({ ordinal, folder, port: nextPort(), adminPort: nextPort() })
   const tracing = (role: TracedRole) => tracingEnvironment(role, options.collector)
-  const limits = { rulesRoot, redisPort: given.counters, baseUrl, replicas: 2 }
+  const { pods = PODS } = options
+  const limits = { rulesRoot, redisPort: given.counters, baseUrl, replicas: pods }
   const limiter = (ordinal: number) =>
     started(startLimiterPod({ ...at(ordinal), ...limits, more: tracing('ratelimit') }))
   const serving = (role: 'create' | 'redirect', ordinal: number) =>
     started(startServingPod(role, { ...at(ordinal), env: { ...env, ...tracing(role) } }))
-  // Two at a time: with two cores this is faster than starting all six concurrently.
-  const limiters = await Promise.all([limiter(1), limiter(2)])
-  const creates = await Promise.all([serving('create', 1), serving('create', 2)])
-  const redirects = await Promise.all([serving('redirect', 1), serving('redirect', 2)])
+  // One role at a time: with two cores this is faster than starting all pods concurrently.
+  const each = <P>(start: (ordinal: number) => Promise<P>) =>
+    Promise.all(Array.from({ length: pods }, (_, at) => start(at + 1)))
+  const limiters = await each(limiter)
+  const creates = await each((ordinal) => serving('create', ordinal))
+  const redirects = await each((ordinal) => serving('redirect', ordinal))
   return { creates, redirects, limiters, writeRules }
 }
 
@@ -253,7 +261,7 @@ function startEdgeOf(
   const endpoints = (all: readonly { readonly port: number }[]) =>
     all.map((pod) => ({ host: '127.0.0.1', port: pod.port }))
   return startEdge({
-    ...{ ordinal, folder, baseUrl },
+    ...{ ordinal, folder, baseUrl, workers: options.envoyWorkers ?? 1 },
     trustedHops: given.trustedHops ?? options.trustedHops ?? 0,
     ...((given.hasAllowance ?? options.hasAllowance) === true && {
       allowance: stackAllowance.edge,
@@ -270,25 +278,4 @@ function startEdgeOf(
     createEndpoints: endpoints(pods.creates),
     limiterEndpoints: endpoints(pods.limiters),
   })
-}
-
-function componentOfNode(
-  node: CassandraCluster['nodes'][number],
-  ordinal: number,
-  port: number,
-): Component {
-  return {
-    name: `cassandra-${String(ordinal + 1)}`,
-    addresses: `CQL ${node.address}:${String(port)}, log ${node.logPath}`,
-    pid: node.pid,
-    kill: () => node.kill(),
-    pause: () => {
-      node.pause()
-    },
-    resume: () => {
-      node.resume()
-    },
-    stop: () => node.kill(),
-    restart: () => node.restart(),
-  }
 }

@@ -18,9 +18,9 @@ export const lowered = split.limiter
 /** `X-RateLimit-Remaining` of responses within the allowance. */
 export const MARK = 999_999
 /** Longer than in production, as this machine may be busy; a slow component exceeds them. */
-const ENVOY_TIMEOUT = '0.2s'
-const LIMITER_DEADLINE_MS = 150
-const SLOW_MS = 300
+const ENVOY_TIMEOUT = '0.6s'
+const LIMITER_DEADLINE_MS = 500
+const SLOW_MS = 1000
 
 /** Everything that runs. */
 export interface AllowanceWorld {
@@ -121,7 +121,7 @@ async function startLimiterOf(redisPort: number, grpcPort: number): Promise<Limi
     GRPC_PORT: String(grpcPort),
     LIMIT_REPLICAS: '1',
     LIMIT_DEADLINE_MS: String(LIMITER_DEADLINE_MS),
-    REDIS_TIMEOUT: '1s',
+    REDIS_TIMEOUT: '2s',
     RUNTIME_WATCH_ROOT: 'true',
   }
   return startLimiter({ rules: await rulesText(), redisPort, env })

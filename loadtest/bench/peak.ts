@@ -1,0 +1,182 @@
+// `npm run peak`: the highest rate that the whole service carries on this machine. Offers redirects
+// of the load `public`, then k6's scenario `mixed`, at rising rates until p99 reaches 100 ms or a
+// request is not sent or fails. Ends with the cores that the peak of 12,000 redirects/s needs.
+import { availableParallelism } from 'node:os'
+import { type Stop, stopInTurn } from '../../src/process/stop.ts'
+import { findK6, runK6 } from '../../test/dependencies/k6.ts'
+import { rulesOf } from '../../test/stack/stack-allowance.ts'
+import type { RunData } from '../summaries.ts'
+import { fillCache } from './fill-links.ts'
+import type { OfferedFigures } from './offered-load.ts'
+import { requestsOf } from './path-loads.ts'
+import { isCarried, P99_GOAL_MS, type PathSpan, pathTableOf, sumUsOf } from './path-report.ts'
+import {
+  type Contender,
+  contenderOf,
+  LINKS,
+  measureOn,
+  measureSpan,
+  renderSpan,
+  startService,
+} from './path-service.ts'
+import { type BenchOptions, conditionsOf, type Report } from './report.ts'
+
+const PEAK = 12_000
+const RATES = [
+  ...[1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10_000, 11_000, 12_000, 14_000],
+  ...[16_000, 20_000, 24_000, 32_000, 40_000],
+] as const
+/** Long enough for V8 and the JVM to compile hot code. */
+const WARM_UP = { redirectsPerSecond: 2500, seconds: 30 } as const
+/** The highest rate carried is offered once more for this time. */
+const CONFIRM_SECONDS = 60
+/** k6 creates its links and starts its users before the load, and completes requests after it. */
+const K6_EXTRA_SECONDS = 60
+
+const cores = availableParallelism()
+/** More pods and workers on a larger machine. */
+const size = {
+  pods: Math.max(2, Math.ceil(cores / 4)),
+  envoyWorkers: Math.max(1, Math.floor(cores / 4)),
+} as const
+
+/** One kind of load at a rate on a contender. */
+type Measure = (given: {
+  readonly contender: Contender
+  readonly rate: number
+  readonly seconds: number
+}) => Promise<PathSpan>
+
+/** Runs the benchmark; `repetitions` has no effect. */
+export async function benchPeak({ seconds, log }: BenchOptions): Promise<Report> {
+  const closing: Stop[] = []
+  try {
+    const conditions = conditionsOf()
+    await findK6()
+    const stack = await startService({ ...size, log })
+    closing.push(() => stack.stop())
+    await fillCache(stack.cache.port, LINKS)
+    await stack.writeRules(await rulesOf({ hasAllowance: true }))
+    const allowed = await stack.startEdge({ hasAllowance: true })
+    const contenders = [
+      contenderOf('ours', stack, stack.edge),
+      contenderOf('allowance', stack, allowed),
+    ]
+    const measures = [openLoop(), measureMixed]
+    const spans: PathSpan[] = []
+    const verdict: string[] = []
+    for (const measure of measures) {
+      for (const contender of contenders) {
+        const climbed = await climb({ measure, contender, seconds, log })
+        spans.push(...climbed.spans)
+        verdict.push(climbed.verdict)
+      }
+    }
+    return {
+      bench: 'peak',
+      conditions: { ...conditions, 'seconds each': seconds, links: LINKS, ...size },
+      ...pathTableOf(spans.map((span) => [span])),
+      verdict,
+      figures: spans,
+    }
+  } finally {
+    await stopInTurn(closing.toReversed())
+  }
+}
+
+/** Whether every request was sent and got the right response, with p99 under its maximum. */
+function isPerfect(span: PathSpan): boolean {
+  const { creates } = span
+  const areCreated = creates === undefined || creates.statuses[201] === creates.due
+  return areCreated && isCarried(span, 1)
+}
+
+/** Raises the rate until it is not carried, then offers the highest carried rate for longer. */
+async function climb(given: {
+  readonly measure: Measure
+  readonly contender: Contender
+  readonly seconds: number
+  readonly log: BenchOptions['log']
+}): Promise<{ spans: PathSpan[]; verdict: string }> {
+  const { measure, contender, seconds, log } = given
+  await measure({ contender, rate: WARM_UP.redirectsPerSecond, seconds: WARM_UP.seconds })
+  const spans: PathSpan[] = []
+  for (const rate of RATES) {
+    const span = await measure({ contender, rate, seconds })
+    log(renderSpan(span))
+    spans.push(span)
+    if (!isPerfect(span)) break
+  }
+  const carried = spans.findLast(isPerfect)
+  if (carried === undefined) {
+    return { spans, verdict: `${contender.name}: carries less than ${RATES[0]}/s` }
+  }
+  const rate = carried.redirectsPerSecond
+  const longest = await measure({ contender, rate, seconds: CONFIRM_SECONDS })
+  log(renderSpan(longest))
+  const held = isPerfect(longest) ? 'held' : 'NOT held'
+  const needed = ((PEAK * sumUsOf(longest)) / 1e6).toFixed(1)
+  const verdict =
+    `${contender.name}, ${carried.load}: ${rate}/s carried with p99 under ${P99_GOAL_MS} ms and ` +
+    `every response right, ${held} for ${CONFIRM_SECONDS} s; at its CPU time per request, ` +
+    `${PEAK}/s keep ${needed} cores busy, without the load generator`
+  return { spans: [...spans, longest], verdict }
+}
+
+/** Redirects of a million addresses by the open-loop generator. */
+function openLoop(): Measure {
+  const requests = requestsOf('public', LINKS)
+  return ({ contender, rate, seconds }) => {
+    const shared = { load: 'public', createsPerSecond: 0, cachedLinks: LINKS, seconds } as const
+    return measureSpan({ contender, offer: { ...shared, redirectsPerSecond: rate }, requests })
+  }
+}
+
+/** The scenario `mixed` of k6; its redirects are reported. */
+const measureMixed: Measure = async ({ contender, rate, seconds }) => {
+  const env = {
+    BASE_URL: `http://127.0.0.1:${contender.port}`,
+    RATE: String(rate),
+    DURATION: `${seconds}s`,
+  }
+  const msMax = (seconds + K6_EXTRA_SECONDS) * 1000
+  const { result, ...used } = await measureOn(contender, async () => {
+    const { json, stderr } = await runK6('mixed', { env, msMax, niceness: 0 })
+    if (json === undefined) throw new Error(`k6 failed: ${stderr}`)
+    return mixedFiguresOf(JSON.parse(json) as RunData)
+  })
+  const { redirects, creates } = result
+  return {
+    contender: contender.name,
+    load: 'mixed',
+    cachedLinks: LINKS,
+    redirectsPerSecond: rate,
+    createsPerSecond: creates.due / seconds,
+    ...{ redirects, creates },
+    ...used,
+  }
+}
+
+/** The figures of a run of `mixed`; dropped iterations count as redirects. */
+function mixedFiguresOf({ metrics }: RunData): Record<'redirects' | 'creates', OfferedFigures> {
+  const figure = (metric: string, name: string) => metrics[metric]?.values[name] ?? 0
+  const figuresOf = (scenarios: readonly string[], status: number, notSent: number) => {
+    const sum = (name: string) =>
+      scenarios.reduce((all, one) => all + figure(`checks{scenario:${one}}`, name), 0)
+    const worst = (name: string) =>
+      Math.max(...scenarios.map((one) => figure(`http_req_duration{scenario:${one}}`, name)))
+    const [passed, failed] = [sum('passes'), sum('fails')]
+    return {
+      due: passed + failed + notSent,
+      notSent,
+      lost: failed,
+      statuses: { [status]: passed },
+      ...{ p50Ms: worst('med'), p99Ms: worst('p(99)'), p999Ms: worst('p(99.9)') },
+    }
+  }
+  const dropped = figure('dropped_iterations', 'count')
+  return {
+    redirects: figuresOf(['redirects_hot', 'redirects_cold'], 302, dropped),
+    creates: figuresOf(['creates'], 201, 0),
+  }
+}
