@@ -1,18 +1,23 @@
 // The alerts and their thresholds. Each alert has a runbook of the same name in docs/runbooks/.
 import { stringify } from 'yaml'
 import type { Alert } from './alert.ts'
-import { burnAlerts, burnRecords, RELEASE, released } from './burn-rates.ts'
+import { burnAlerts, burnRecords, NAMESPACE, RELEASE, released } from './burn-rates.ts'
 
 const { ours, edge, other } = released
 const CODES_PER_BLOCK = 1000
 /** Hours that the pool must last at the claim rate of the last hour. */
 const POOL_HOURS_MIN = 6
+/** Templates of Prometheus that render an alert's value. */
+const COUNT = '{{ $value | printf "%.0f" }}'
+const RATE = '{{ $value | printf "%.2f" }}'
 
 const poolAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailPoolEmpty', severity: 'critical', forSpan: '1m' },
     expr: `max by (pool) (${ours('poolLevel')}) == 0`,
-    summary: 'The pool {{ $labels.pool }} is empty: creates without an alias fail',
+    summary:
+      'The pool {{ $labels.pool }} has no codes left: ' +
+      'requests for new links without an alias get 503',
   },
   {
     ...{ alert: 'CurtailPoolRunningOut', severity: 'critical', forSpan: '5m' },
@@ -20,20 +25,24 @@ const poolAlerts: readonly Alert[] = [
       `max by (pool) (${ours('poolLevel')}) < ` +
       `${POOL_HOURS_MIN * CODES_PER_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
     summary:
-      'The pool {{ $labels.pool }} has {{ $value }} codes, ' +
-      `which will last for less than ${POOL_HOURS_MIN} hours at the claim rate of the last hour`,
+      `The pool {{ $labels.pool }} has ${COUNT} codes left, which last for less than ` +
+      `${POOL_HOURS_MIN} hours at the rate of the last hour; requests for new links then get 503`,
   },
   {
     ...{ alert: 'CurtailRefillFailing', severity: 'warning', forSpan: '5m' },
     expr:
       `sum(increase(${ours('refillJobs', { result: 'failed' })}[30m])) > 0 unless ` +
       `sum(increase(${ours('refillJobs', { result: 'succeeded' })}[30m])) > 0`,
-    summary: 'Refill Jobs fail, and none has succeeded for half an hour',
+    summary:
+      `In the last 30 minutes, ${COUNT} refill Jobs failed and none succeeded: ` +
+      'when the pools are empty, requests for new links get 503',
   },
   {
     ...{ alert: 'CurtailPoolDegraded', severity: 'warning', forSpan: '15m' },
     expr: `max by (reason) (${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
-    summary: 'Degraded CodePools with the reason {{ $labels.reason }}: {{ $value }}',
+    summary:
+      'Degraded CodePools: {{ $value }} (reason {{ $labels.reason }}). ' +
+      'They may not be refilled; when they are empty, requests for new links get 503',
   },
 ]
 
@@ -52,37 +61,46 @@ const limiterAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailLimiterUnavailable', severity: 'critical', forSpan: '5m' },
     expr: `${failedCalls} / ${allCalls} > 0.05`,
     summary:
-      'The limiter fails or times out for {{ $value | humanizePercentage }} of the edge’s calls: ' +
-      'the edge applies its local limits, or rejects requests if edge.failClosed is true',
+      "{{ $value | humanizePercentage }} of the edge's calls to the limiter fail or time out: " +
+      'the edge applies its local limits, or responds with 503 if edge.failClosed is true',
   },
   {
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('limiterStoreUnavailable')}) > 0`,
-    summary: 'Limiter pods that count locally because their Redis is unavailable: {{ $value }}',
+    summary:
+      'Limiter pods that cannot use the Redis of the counters: {{ $value }}. ' +
+      'They count locally, and enforce rate limits only approximately',
   },
   {
     ...{ alert: 'CurtailRulesRejected', severity: 'warning', forSpan: '0s' },
     expr: `sum(increase(${ours('configLoadError')}[15m])) > 0`,
-    summary: 'The limiter rejected changed rate-limit rules: the previous rules stay active',
+    summary:
+      `Changed rate-limit rules were rejected ${COUNT} times in the last 15 minutes: ` +
+      'the previous rules stay active, and the change has no effect',
   },
   {
     ...{ alert: 'CurtailLimiterWithoutRules', severity: 'critical', forSpan: '1m' },
     expr:
       `max by (pod) (${ours('limiterDomains')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: 'ratelimit' })}`,
-    summary: '{{ $labels.pod }} has no rate-limit rules: it is not ready, or admits all requests',
+    summary:
+      'The limiter pod {{ $labels.pod }} has no rate-limit rules: ' +
+      'either it is not ready, or it admits all requests without a limit',
   },
   {
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
     expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
     summary:
-      'The limiter has no rules for the domain {{ $labels.domain }}: it admits all requests for it',
+      'The limiter has no rules for the domain {{ $labels.domain }}: ' +
+      `${RATE} requests per second are admitted without a limit`,
   },
   {
     // A limiter that disconnects counts for 90 s, so a rollout must not fire this.
     ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '3m' },
     expr: `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0`,
-    summary: 'RateLimitPolicies that not all limiters apply: {{ $value }} ({{ $labels.reason }})',
+    summary:
+      'RateLimitPolicies that at least one limiter does not apply: {{ $value }} ' +
+      '(reason {{ $labels.reason }}). This limiter enforces previous limits',
   },
 ]
 
@@ -96,30 +114,39 @@ const storeAlerts: readonly Alert[] = [
     expr:
       `max by (pod) (${ours('cassandraMajority')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: '~create|redirect' })}`,
-    summary: 'No majority of Cassandra replicas responds to {{ $labels.pod }}',
+    summary:
+      "No majority of Cassandra's replicas responds to the pod {{ $labels.pod }}: a create pod " +
+      'responds with 503, and a redirect pod with 503 for links that it cannot read elsewhere',
   },
   {
     ...{ alert: 'CurtailStoreDegraded', severity: 'warning', forSpan: '10m' },
     expr: `sum(rate(${failedStatements}[5m])) / sum(rate(${statements()}[5m])) > 0.01`,
-    summary: '{{ $value | humanizePercentage }} of Cassandra statements fail',
+    summary:
+      '{{ $value | humanizePercentage }} of Cassandra statements fail: ' +
+      'some requests for new links get 503, and some redirects are slow',
   },
   {
     ...{ alert: 'CurtailStaleRedirects', severity: 'warning', forSpan: '5m' },
     expr: `sum(rate(${ours('lookups', degradedLookups)}[5m])) > 0`,
-    summary: 'Redirects are served by a single Cassandra replica, or only from the memory of pods',
+    summary:
+      `${RATE} redirects per second come from a single Cassandra replica or the memory of pods: ` +
+      'links that were recently disabled or deleted may still redirect',
   },
   {
     ...{ alert: 'CurtailCacheUnavailable', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('linkCacheUnavailable')}) > 0`,
     summary:
-      'Pods that cannot use the shared link cache: {{ $value }}; they read Cassandra instead',
+      'Pods that cannot use the shared link cache (Redis): {{ $value }}. ' +
+      'Redirects continue, but load Cassandra; commands that disable a link fail',
   },
   {
     ...{ alert: 'CurtailCacheInvalidationStuck', severity: 'warning', forSpan: '5m' },
     expr:
       `sum(${ours('linkCacheInvalidationsQueued')}) > 0 or ` +
       `sum(increase(${ours('linkCacheInvalidationsDropped')}[15m])) > 0`,
-    summary: 'The shared link cache may contain stale entries for {{ $value }} changed links',
+    summary:
+      `The shared link cache (Redis) may contain outdated entries of ${COUNT} links: ` +
+      'links that were disabled or deleted may still redirect',
   },
 ]
 
@@ -129,17 +156,22 @@ const edgeAlerts: readonly Alert[] = [
     expr:
       'min by (envoy_cluster_name) ' +
       `(${edge('healthyPods', { envoy_cluster_name: '~redirect|create|ratelimit' })}) == 0`,
-    summary: 'An edge pod has no healthy pod of the service {{ $labels.envoy_cluster_name }}',
+    summary:
+      'At least one edge pod finds no healthy {{ $labels.envoy_cluster_name }} pod. For redirect ' +
+      'and create, its clients get 503; for ratelimit, it applies its local limits',
   },
   {
     ...{ alert: 'CurtailEdgeOverloaded', severity: 'critical', forSpan: '1m' },
     expr: `max by (pod) (${edge('rejectedRequests')}) > 0`,
-    summary: '{{ $labels.pod }} rejects requests because its heap is almost full',
+    summary:
+      'The edge pod {{ $labels.pod }} uses at least 95 % of its maximum heap: ' +
+      'it responds to requests with 503',
   },
   {
     ...{ alert: 'CurtailCertificateExpiring', severity: 'warning', forSpan: '1h' },
     expr: `min(${edge('certificateDays')}) < 14`,
-    summary: 'The certificate of the edge expires in {{ $value }} days',
+    summary:
+      'The certificate of the edge expires in {{ $value }} days: HTTPS clients then cannot connect',
   },
 ]
 
@@ -149,19 +181,23 @@ const processAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailControllerWithoutLeader', severity: 'warning', forSpan: '5m' },
     expr: `sum(max_over_time(${leading}[6h])) > 0 unless sum(${leading}) > 0`,
-    summary: 'No controller replica is the leader: pools are not refilled',
+    summary:
+      'No controller pod is the leader: changed rate limits have no effect, and pools are not ' +
+      'refilled; when they are empty, requests for new links get 503',
   },
   {
     ...{ alert: 'CurtailWatchFailing', severity: 'warning', forSpan: '5m' },
     expr: `max by (resource) (${ours('failingCaches')}) > 0`,
     summary:
-      'The controller cannot watch {{ $labels.resource }} (watches: {{ $value }}): ' +
-      'it does not apply their changes',
+      'The controller cannot read {{ $labels.resource }} (failing watches: {{ $value }}): ' +
+      'changes of these objects have no effect',
   },
   {
     ...{ alert: 'CurtailReconcileErrors', severity: 'warning', forSpan: '15m' },
     expr: `sum by (controller) (rate(${ours('reconcileErrors')}[10m])) > 0`,
-    summary: 'Reconciles of the controller {{ $labels.controller }} fail repeatedly',
+    summary:
+      `${RATE} reconciles per second of the controller {{ $labels.controller }} fail: ` +
+      'pools may run empty, and requests for new links then get 503',
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },
@@ -169,13 +205,15 @@ const processAlerts: readonly Alert[] = [
       'histogram_quantile(0.99, sum by (pod, le) ' +
       `(rate(${ours('loopLagSeconds', {}, '_bucket')}[5m]))) > 0.1`,
     summary:
-      '{{ $labels.pod }} is overloaded: ' +
+      'The pod {{ $labels.pod }} responds slowly: ' +
       'its event-loop lag is {{ $value | humanizeDuration }} (p99)',
   },
   {
     ...{ alert: 'CurtailPodNotScraped', severity: 'warning', forSpan: '5m' },
     expr: `${other('up')} == 0`,
-    summary: 'Prometheus cannot scrape {{ $labels.pod }}',
+    summary:
+      'Prometheus cannot scrape the pod {{ $labels.pod }}: ' +
+      'the pod may be down, and the other alerts do not cover it',
   },
 ]
 
@@ -206,13 +244,23 @@ export function renderRules({ divide = 1 } = {}): string {
     expr: shorter(expr),
     for: divideSpan(forSpan, divide),
     labels: { severity, ...release },
-    annotations: { summary, runbook_url: `RUNBOOKS/${alert.toLowerCase()}` },
+    annotations: annotationsOf(alert, summary),
   }))
   const groups = [
     { name: `${RELEASE}-burn-rates`, rules: recording },
     { name: `${RELEASE}-alerts`, rules: alerting },
   ]
   return HEADER + stringify({ groups }, { lineWidth: 0, aliasDuplicateObjects: false })
+}
+
+/** The release precedes the summary, and the description names the runbook without its URL. */
+function annotationsOf(alert: string, summary: string) {
+  const page = alert.toLowerCase()
+  return {
+    summary: `${NAMESPACE}/${RELEASE}: ${summary}`,
+    description: `Runbook: docs/runbooks/${page}.md`,
+    runbook_url: `RUNBOOKS/${page}`,
+  }
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 }

@@ -5,7 +5,7 @@ import type { Alert } from './alert.ts'
 import { type SeriesNames, seriesOf } from './series.ts'
 
 /** Placeholder in the rules; the chart replaces it with the release's namespace. */
-const NAMESPACE = 'NAMESPACE'
+export const NAMESPACE = 'NAMESPACE'
 /** Placeholder in the rules; the chart replaces it with the release's full name. */
 export const RELEASE = 'RELEASE'
 
@@ -47,14 +47,14 @@ const objectives: readonly Objective[] = [
   {
     name: 'redirect',
     budget: 0.0005,
-    summary: 'of redirects fail or are too slow (objective: 99.95 % succeed within 100 ms)',
+    summary: 'of redirects failed or took longer than 100 ms',
     bad: badRedirects,
     total: (window) => rate(edge('responses', redirects), window),
   },
   {
     name: 'create',
     budget: 0.001,
-    summary: 'of creates fail (objective: 99.9 % succeed)',
+    summary: 'of requests for new links failed',
     bad: badCreates,
     total: (window) => `${rate(ours('creates'), window)} + ${badCreates(window)}`,
   },
@@ -115,16 +115,17 @@ export function burnAlerts(): Alert[] {
         })
         .join(' or ')
     const failing = `{{ $value | humanizePercentage }} ${summary}`
+    const budgetLasts = `(allowed: ${budget * 100} %): the error budget for 30 days lasts for`
     return [
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `${failing}: the error budget for 30 days will be used up within days`,
+        summary: `${failing} in the last hour or six hours ${budgetLasts} at most 5 days`,
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
-        summary: `${failing}: the error budget for 30 days will be used up too soon`,
+        summary: `${failing} in the last day or three days ${budgetLasts} less than 30 days`,
       },
     ] as const
   })

@@ -29,11 +29,11 @@ const CROWD = { connections: 5000, everyMs: 2 }
 const inNamespace = ['--namespace', RELEASE] as const
 const upgradeTo = 'helm -n $NS upgrade RELEASE CHART --reuse-values --set'
 
-const replaceStore = command('kubectl -n $NS delete pod $R-cassandra-0')
+const deletePod = (pod: () => Promise<string>) =>
+  command('kubectl -n $NS delete pod POD', async () => ({ names: { POD: await pod() } }))
+const replaceStore = deletePod(() => Promise.resolve(`${FULL_NAME}-cassandra-0`))
 const restartCache = command('kubectl -n $NS rollout restart statefulset/$R-cache')
-const replacePod = command('kubectl -n $NS delete pod POD', async () => {
-  return { names: { POD: await firstPodOf('redirect') } }
-})
+const replacePod = deletePod(() => firstPodOf('redirect'))
 
 const burnRateIncidents: readonly Incident[] = [
   {
@@ -119,7 +119,7 @@ const edgeIncidents: readonly Incident[] = [
         await upgradeRelease()
       }
     },
-    remedy: [command(`${upgradeTo} edge.replicas=4`)],
+    remedy: [command(`${upgradeTo} edge.replicas=COUNT`)],
   },
 ]
 
@@ -131,7 +131,7 @@ const podIncidents: readonly Incident[] = [
       await kubectl('scale', `deployment/${FULL_NAME}-redirect`, '--replicas=0', ...inNamespace)
       return nothingToCleanUp
     },
-    remedy: [command(`${upgradeTo} redirect.replicas=2 --server-side=true --force-conflicts`)],
+    remedy: [restoreRelease],
   },
   {
     title: 'a redirect pod hangs',

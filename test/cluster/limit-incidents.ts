@@ -37,7 +37,7 @@ export const limitIncidents: readonly Incident[] = [
         await upgradeRelease()
       }
     },
-    remedy: [command(`${upgradeTo} ratelimit.replicas=4`)],
+    remedy: [command(`${upgradeTo} ratelimit.replicas=COUNT`)],
   },
   {
     title: 'the rules are invalid',

@@ -9,6 +9,8 @@ import { type CommandResult, getObject, pathWithHelm, tryRun } from './cluster.t
 import { FULL_NAME, podsOf, RELEASE } from './release.ts'
 
 const COMMAND_SECONDS_MAX = 120
+/** More pods of a component than the tests install. */
+const PODS = '4'
 const runbooks = new URL('../../docs/runbooks/', import.meta.url)
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
 
@@ -46,7 +48,8 @@ export async function createRunbookRunner(): Promise<RunbookRunner> {
   return {
     folder,
     async run(line, { names = {} } = {}) {
-      const values = { POD: (await podsOf('create'))[0] ?? '', RELEASE, CHART: chart, ...names }
+      const pod = (await podsOf('create'))[0] ?? ''
+      const values = { POD: pod, RELEASE, CHART: chart, COUNT: PODS, ...names }
       const filled = Object.entries(values).reduce(
         (text, [name, value]) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), value),
         line,

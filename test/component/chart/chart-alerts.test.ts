@@ -15,7 +15,7 @@ interface Rule {
   readonly alert?: string
   readonly record?: string
   readonly expr: string
-  readonly annotations?: { readonly summary: string; readonly runbook_url?: string }
+  readonly annotations?: Readonly<Record<'summary' | 'description' | 'runbook_url', string>>
 }
 
 async function rulesOf(values: GivenValues): Promise<readonly Rule[]> {
@@ -30,8 +30,12 @@ test('the chart renders every alert with its runbook, for the pods of this relea
   const rendered = rules.filter(({ alert }) => alert !== undefined)
   expect(rendered.map(({ alert }) => alert)).toEqual(alerts.map(({ alert }) => alert))
   for (const { alert = '', annotations } of rendered) {
-    expect(annotations?.runbook_url).toBe(`https://runbooks.example/${alert.toLowerCase()}`)
-    expect(annotations?.summary).not.toBe('')
+    const page = alert.toLowerCase()
+    expect(annotations).toEqual({
+      summary: expect.stringMatching(/^store\/shop-curtail: \S/),
+      description: `Runbook: docs/runbooks/${page}.md`,
+      runbook_url: `https://runbooks.example/${page}`,
+    })
   }
   const all = JSON.stringify(rules)
   expect(all).not.toMatch(/NAMESPACE|RELEASE|RUNBOOKS/)

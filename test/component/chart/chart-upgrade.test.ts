@@ -165,6 +165,7 @@ test(
           .replace(/\bRELEASE\b/g, 'books')
           .replace(/\bCHART\b/g, chartFolder)
           .replace(/\bREVISION\b/g, '1')
+          .replace(/\bCOUNT\b/g, '4')
           .replace(/\bSECRET\b/g, secret)
         // The Job that checks the rules stays pending without a node; test/cluster runs it.
         const hooks = line.includes(' upgrade ') ? ' --no-hooks' : ''

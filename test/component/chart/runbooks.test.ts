@@ -125,6 +125,14 @@ test('the kubectl commands take over no field of Helm', () => {
   expect(isOwning(scale)).toBe(true)
 })
 
+/** Commands that read one of several pods, need a certain pod, or set a fixed number of pods. */
+const forOneSize = / logs (deploy|statefulset)\/|cassandra-\d|[rR]eplicas=\d/
+
+test('the kubectl and helm commands suit any number of pods', () => {
+  const lines = [...callsOf('kubectl'), ...callsOf('helm')].map((words) => words.join(' '))
+  expect(lines.filter((line) => forOneSize.test(line))).toEqual([])
+})
+
 /**
  * The forms in which kubectl commands name objects, and whether the chart renders such an object.
  */
@@ -189,6 +197,9 @@ test(
         expect(stdout).toMatch(new RegExp(`(^|\\s)${flag}[\\s,]`))
       }
     }
+    // Without it, nodetool cannot connect to the bundled Cassandra.
+    const jvmOptions = new URL('../charts/curtail/files/cassandra/jvm.options', docs)
+    expect(await readFile(jvmOptions, 'utf8')).toContain('-Dcassandra.jmx.local.port=7199\n')
     expect(callsOf('redis-cli').map(([, action]) => action)).toEqual(['FLUSHALL', 'ping'])
   },
   TEST_MS_MAX,
