@@ -28,7 +28,7 @@ const RATES = [
 ] as const
 /** Long enough for V8 and the JVM to compile hot code. */
 const WARM_UP = { redirectsPerSecond: 2500, seconds: 30 } as const
-/** The highest rate carried is offered once more for this time. */
+/** The highest rate carried is then offered for this time. */
 const CONFIRM_SECONDS = 60
 /** k6 creates its links and starts its users before the load, and completes requests after it. */
 const K6_EXTRA_SECONDS = 60

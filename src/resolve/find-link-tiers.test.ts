@@ -53,7 +53,15 @@ function setUp({ staleMs = DAY_MS, hasReplicas = true } = {}) {
     ? { find, findOnReplica: () => readFrom('replica') }
     : { find }
   const createFinder = () =>
-    createLinkFinder({ links, cache, nowMs, metrics, missMs: 0, staleMs, random: () => 1 })
+    createLinkFinder({
+      links,
+      cache,
+      nowMs,
+      metrics,
+      isOnlyWriter: false,
+      staleMs,
+      random: () => 1,
+    })
   const finder = createFinder()
   return {
     clock,

@@ -6,9 +6,7 @@ import type { Link } from '../links/link.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createLinkFinder } from './find-link.ts'
-import { HIT_MS_MAX } from './link-memory.ts'
-
-const MISS_MS = 60_000
+import { HIT_MS_MAX, ONLY_WRITER_MS } from './link-memory.ts'
 
 interface PendingRead {
   readonly code: string
@@ -17,7 +15,7 @@ interface PendingRead {
 }
 
 /** A finder whose store reads wait in `reads`; `random` sets the jitter (1 = longest lifetime). */
-function setUp({ missMs = 0, random = 1 } = {}) {
+function setUp({ isOnlyWriter = false, random = 1 } = {}) {
   const clock = { nowMs: 1_790_000_000_000 }
   const reads: PendingRead[] = []
   const metrics = createMetrics()
@@ -30,7 +28,7 @@ function setUp({ missMs = 0, random = 1 } = {}) {
     },
     nowMs: () => clock.nowMs,
     metrics,
-    missMs,
+    isOnlyWriter,
     random: () => random,
   })
   const find = (code = 'code') => finder.find(code, clock.nowMs)
@@ -92,13 +90,33 @@ test('the lifetime of a link is at most 4 s, and jittered', async () => {
   }
 })
 
+test('if only this process writes links, each is kept until it is changed', async () => {
+  const { clock, finder, find, findWithReply, reads } = setUp({ isOnlyWriter: true })
+  await findWithReply(link)
+  clock.nowMs += ONLY_WRITER_MS.hit - 1
+  expect(find()).toMatchObject(target ?? {})
+  finder.invalidate('code')
+  await findWithReply(link)
+  clock.nowMs += ONLY_WRITER_MS.hit
+  expect(find()).toBeInstanceOf(Promise)
+  expect(reads).toHaveLength(1)
+})
+
+test('if only this process writes links, 98 % of 100,000 stay in its memory', async () => {
+  const { find, findWithReply } = setUp({ isOnlyWriter: true })
+  const codes = Array.from({ length: 100_000 }, (_, at) => `c${at}`)
+  for (const code of codes) await findWithReply({ ...link, code })
+  const missing = codes.filter((code) => find(code) instanceof Promise)
+  expect(missing.length).toBeLessThan(2000)
+})
+
 test('a miss is cached for a minute if only this process creates links', async () => {
-  const { clock, find, reply, reads } = setUp({ missMs: MISS_MS })
+  const { clock, find, reply, reads } = setUp({ isOnlyWriter: true })
   const found = find()
   clock.nowMs += 1000
   reply(undefined)
   expect(await found).toBeUndefined()
-  clock.nowMs += MISS_MS - 1001
+  clock.nowMs += ONLY_WRITER_MS.miss - 1001
   expect(find()).toBeUndefined()
   expect(reads).toHaveLength(0)
   clock.nowMs += 1
@@ -111,7 +129,7 @@ test.each([
 ])(
   'after the clock was set back, %s in memory is not returned: its age is unknown',
   async (_, found) => {
-    const { clock, find, reply, findWithReply } = setUp({ missMs: MISS_MS })
+    const { clock, find, reply, findWithReply } = setUp({ isOnlyWriter: true })
     await findWithReply(found)
     clock.nowMs -= 3_600_000
     const next = find()
@@ -124,7 +142,7 @@ test.each([
 )
 
 test('a miss is not cached if other processes create links', async () => {
-  const { find, findWithReply, reads } = setUp({ missMs: 0 })
+  const { find, findWithReply, reads } = setUp({ isOnlyWriter: false })
   expect(await findWithReply(undefined)).toBeUndefined()
   expect(find()).toBeInstanceOf(Promise)
   expect(reads).toHaveLength(1)
@@ -134,7 +152,7 @@ test.each([
   ['disabled', { disabledAtMs: 1 }],
   ['deleted', { longUrl: null, deletedAtMs: 1 }],
 ])('a %s link counts as missing', async (_, change) => {
-  const { find, findWithReply } = setUp({ missMs: MISS_MS })
+  const { find, findWithReply } = setUp({ isOnlyWriter: true })
   expect(await findWithReply({ ...link, ...change })).toBeUndefined()
   expect(find()).toBeUndefined()
 })
@@ -171,7 +189,7 @@ test('lookups of different codes do not wait for each other', async () => {
 })
 
 test('lookups that joined a miss are retried, with one read for all of them', async () => {
-  const { findAsync, reply, reads } = setUp({ missMs: 0 })
+  const { findAsync, reply, reads } = setUp({ isOnlyWriter: false })
   const first = findAsync()
   const joined = [findAsync(), findAsync(), findAsync()]
   reply(undefined) // the link is stored only now
@@ -207,7 +225,7 @@ test('a lookup that started HIT_MS_MAX ago is not joined, and its result not cac
 })
 
 test('invalidate() removes hits and misses from memory', async () => {
-  const { finder, find, findWithReply, reads } = setUp({ missMs: MISS_MS })
+  const { finder, find, findWithReply, reads } = setUp({ isOnlyWriter: true })
   await findWithReply(link)
   await findWithReply(undefined, 'none')
   finder.invalidate('code')
@@ -221,7 +239,7 @@ test.each([
   ['hit', link],
   ['miss', undefined],
 ])('a lookup in flight at invalidate() is neither joined nor cached: a %s', async (_, result) => {
-  const { finder, find, findAsync, reply, reads } = setUp({ missMs: MISS_MS })
+  const { finder, find, findAsync, reply, reads } = setUp({ isOnlyWriter: true })
   const before = findAsync()
   finder.invalidate('code')
   const after = findAsync()
@@ -239,7 +257,7 @@ test.each([
 })
 
 test('a failure of the store rejects all waiting lookups, and is not cached', async () => {
-  const { findAsync, findWithReply, reads } = setUp({ missMs: MISS_MS })
+  const { findAsync, findWithReply, reads } = setUp({ isOnlyWriter: true })
   const found = [findAsync(), findAsync()]
   const fault = new StoreError('unavailable', { outcome: 'not-done' })
   reads.shift()?.fail(fault)
@@ -259,7 +277,7 @@ test('a failure does not change what is in memory', async () => {
 })
 
 test('each lookup is counted by its tier and result', async () => {
-  const { find, findWithReply, reads, metrics } = setUp({ missMs: MISS_MS })
+  const { find, findWithReply, reads, metrics } = setUp({ isOnlyWriter: true })
   await findWithReply(link)
   void find()
   await findWithReply(undefined, 'none')

@@ -15,8 +15,8 @@ export interface LinkFinder {
 
 /** Dependencies of a finder. */
 export interface FindDeps extends TierDeps {
-  /** Lifetime of a negative entry in milliseconds; must be 0 if other processes create links. */
-  readonly missMs: number
+  /** Whether no other process writes links, so that memory may keep them for longer. */
+  readonly isOnlyWriter: boolean
   /**
    * Maximum age in milliseconds of a stale target that is served while cache and store are both
    * unavailable. @default 0: none is served
@@ -33,8 +33,8 @@ interface Lookup {
 
 /** Creates a finder with an empty memory. */
 export function createLinkFinder(deps: FindDeps): LinkFinder {
-  const { metrics, nowMs, missMs, staleMs = 0, random = Math.random } = deps
-  const memory = createLinkMemory({ missMs, staleMs, random })
+  const { metrics, nowMs, isOnlyWriter, staleMs = 0, random = Math.random } = deps
+  const memory = createLinkMemory({ isOnlyWriter, staleMs, random })
   const readTiers = createReadTiers(deps)
   const inFlight = new Map<string, Lookup>()
   const memoryHits = metrics.lookups.labels('memory', 'hit')

@@ -1,13 +1,18 @@
-// The in-process cache of links: targets for a few seconds and, if only this process creates links,
-// negative entries. Targets are kept longer as stale targets, for when all tiers are unavailable.
-// Bounded in size. `get` also returns expired links: its caller checks.
+// The in-process cache of links: targets for a few seconds; if only this process writes links, for
+// minutes, and negative entries, too. Targets are kept longer as stale targets, for when all tiers
+// are unavailable. Bounded in size. `get` also returns expired links: its caller checks.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
-import { type CachedTarget, createTargetTable, type TargetTable } from './target-table.ts'
+import { type CachedTarget, createTargetTable } from './target-table.ts'
 
 /** Maximum lifetime of a cached link, from the start of its lookup. */
 export const HIT_MS_MAX = 4000
+/**
+ * Lifetimes in a process that alone writes links, and removes from its memory what it changes. They
+ * bound how long the memory can differ from the store after a write whose outcome is unknown.
+ */
+export const ONLY_WRITER_MS = { hit: 600_000, miss: 60_000 } as const
 
 /**
  * How long a stale target is served without another lookup, from the start of the failed lookup.
@@ -16,14 +21,16 @@ export const HIT_MS_MAX = 4000
 export const EXTENSION_MS = 1000
 
 const MIB = 1024 * 1024
-/**
- * Bytes of cached links: the length of each target plus OVERHEAD_BYTES. About 45,000 links of usual
- * length fit; any further links would rarely be requested twice within HIT_MS_MAX.
- */
-const HIT_BYTES_MAX = 16 * MIB
-const OVERHEAD_BYTES = 300
-/** Bounds of the table: an entry takes about 50 bytes plus the length of its target. */
+/** Bounds of the table of targets: an entry takes about 50 bytes plus the length of its target. */
 const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
+/** Bytes of hot links, about 11,000: the length of each target plus OVERHEAD_BYTES. */
+const HOT_BYTES_MAX = 4 * MIB
+const OVERHEAD_BYTES = 300
+/**
+ * One of this many hits of the table copies its link to the hot ones: soon a hot link, and rarely
+ * one of many links that are requested equally often, which would only replace each other.
+ */
+const COPY_EVERY = 8
 /** The maximum number of negative entries. */
 const MISSES_MAX = 20_000
 
@@ -43,71 +50,68 @@ export interface LinkMemory {
 
 /** Creates an empty cache. */
 export function createLinkMemory(options: {
-  /** Lifetime of a negative entry in milliseconds; 0: none are kept. */
-  readonly missMs: number
+  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, negative ones, too. */
+  readonly isOnlyWriter: boolean
   /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
   readonly random: () => number
 }): LinkMemory {
-  const { missMs, staleMs, random } = options
-  // A read does not extend a lifetime: otherwise a hot link would never be re-read.
-  const hits = new LRUCache<string, CachedTarget>({
-    maxSize: HIT_BYTES_MAX,
+  const { isOnlyWriter, staleMs, random } = options
+  const hitMsMax = isOnlyWriter ? ONLY_WRITER_MS.hit : HIT_MS_MAX
+  // Hot links as objects. A read extends no lifetime: else a hot link would never be re-read.
+  const hot = new LRUCache<string, CachedTarget>({
+    maxSize: HOT_BYTES_MAX,
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
   })
-  // If `staleMs` > 0, a new target is stored here, and in `hits` only on its second use.
-  let table: TargetTable | undefined
-  const misses = missMs > 0 ? new LRUCache<string, number>({ max: MISSES_MAX }) : undefined
+  const table = createTargetTable(TABLE_MAX)
+  let misses: LRUCache<string, number> | undefined // the first miss allocates it, at its full size
   const keep = (code: string, link: CachedTarget) => {
-    if (staleMs > 0) {
-      hits.delete(code)
-      table ??= createTargetTable(TABLE_MAX)
-      table.put(code, link)
-    } else {
-      hits.set(code, link)
-    }
+    hot.delete(code)
+    table.put(code, link)
   }
-  const promote = (code: string, nowMs: number): CachedTarget | undefined => {
-    const link = table?.getFresh(code, nowMs)
-    if (link !== undefined) hits.set(code, link)
+  let tableHits = 0
+  const readTable = (code: string, nowMs: number): CachedTarget | undefined => {
+    const link = table.getFresh(code, nowMs)
+    if (link !== undefined && ++tableHits % COPY_EVERY === 0) hot.set(code, link)
     return link
   }
   return {
     get(code, nowMs) {
-      const hit = hits.get(code)
+      const hit = hot.get(code)
       // A start in the future means that the clock was set back: the age is unknown.
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
-      const link = promote(code, nowMs)
+      const link = readTable(code, nowMs)
       if (link !== undefined) return link
       const missedAtMs = misses?.get(code) ?? Infinity
-      return missedAtMs <= nowMs && missedAtMs + missMs > nowMs ? null : undefined
+      return missedAtMs <= nowMs && missedAtMs + ONLY_WRITER_MS.miss > nowMs ? null : undefined
     },
     set(code, target, startedMs) {
       if (target === undefined) {
-        hits.delete(code)
-        table?.delete(code) // a deleted link must not be served as stale
+        hot.delete(code)
+        table.delete(code) // a deleted link must not be served as stale
+        if (isOnlyWriter) misses ??= new LRUCache({ max: MISSES_MAX })
         misses?.set(code, startedMs)
         return
       }
       const { longUrl, expiresAtMs } = target
       // Jittered, so that links cached together are not re-read together.
-      const untilMs = startedMs + HIT_MS_MAX * (0.75 + random() / 4)
+      const untilMs = startedMs + hitMsMax * (0.75 + random() / 4)
       keep(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },
     staleTarget(code, nowMs) {
-      const link = table?.get(code)
+      const link = table.get(code)
       if (link === undefined || link.readAtMs + staleMs <= nowMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     extend(code, startedMs) {
-      const link = table?.get(code)
+      const link = table.get(code)
       const untilMs = startedMs + EXTENSION_MS
       if (link === undefined || link.untilMs >= untilMs) return
       keep(code, { ...link, fromMs: startedMs, untilMs })
     },
     delete(code) {
-      hits.delete(code)
-      table?.delete(code)
+      hot.delete(code)
+      table.delete(code)
       misses?.delete(code)
     },
   }

@@ -64,6 +64,7 @@ export function createTargetTable(bounds: {
       fields.set(oldFields.subarray(from * FIELDS, (from + 1) * FIELDS), to * FIELDS)
       lengths[to] = oldLengths[from] ?? 0
     })
+    oldFields.buffer.transfer(0) // frees it immediately
   }
   /** Finds a free slot, or else grows the table or, at its bound, reuses the oldest of the set. */
   const slotFor = (code: string): number => {
@@ -94,8 +95,7 @@ export function createTargetTable(bounds: {
       }
       const slot = existing >= 0 ? existing : slotFor(code)
       const isReusable = existing >= 0 && lengths[slot] === link.longUrl.length
-      const before = isReusable ? fieldAt(slot, POSITION) : undefined
-      const position = targets.write(link.longUrl, before)
+      const position = targets.write(link.longUrl, isReusable ? fieldAt(slot, POSITION) : undefined)
       slots.take(slot)
       lengths[slot] = link.longUrl.length
       writeTimes(fields, slot * FIELDS, link)

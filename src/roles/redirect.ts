@@ -67,7 +67,7 @@ function serve(config: Config, service: Service): void {
     cache,
     nowMs: Date.now,
     metrics,
-    missMs: 0, // other processes create links
+    isOnlyWriter: false,
     staleMs: config.STALE_SECONDS * 1000,
   })
   const fastPath = createRedirectFastPath({

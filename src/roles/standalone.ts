@@ -50,11 +50,10 @@ const settings = {
 type Config = ConfigOf<typeof settings>
 
 const POOL = 'default'
-const marks: PoolMarks = { lowWater: 20_000, target: 40_000 }
+/** Few codes: the first start waits until they are minted. A refill takes milliseconds. */
+const marks: PoolMarks = { lowWater: 5000, target: 10_000 }
 const REFILL_CHECK_MS = 5000
 const SWEEP_EVERY_MS = 24 * 3_600_000
-/** TTL of negative cache entries; this process invalidates them when it creates a link. */
-const MISS_MS = 60_000
 
 /** `standalone`: to try the service, and for most tests. */
 export const role = defineRole({
@@ -182,8 +181,8 @@ function attach(given: {
     task: (signal) => sweep({ links, intents: components.intents, nowMs, metrics, log, signal }),
     onError: onTaskError('sweep'),
   })
-  const finder = createLinkFinder({ links, nowMs, metrics, missMs: MISS_MS })
-  const onStored = (code: string) => {
+  const finder = createLinkFinder({ links, nowMs, metrics, isOnlyWriter: true })
+  const invalidateCaches = (code: string) => {
     finder.invalidate(code)
     return undefined // no other cache to wait for
   }
@@ -193,13 +192,13 @@ function attach(given: {
     signal,
     monotonicMs,
     metrics,
-    onPoolClaimed: () => {
+    triggerRefill: () => {
       maintenance.trigger()
     },
     onError: onTaskError('claim-block'),
   })
   const { intents } = components
-  const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, onStored }
+  const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, invalidateCaches }
   const createAppDeps = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),

@@ -80,7 +80,7 @@ function podOf(name: string, readers: readonly string[], setup: CacheSetup): Pro
         cache,
         nowMs,
         metrics,
-        missMs: 0,
+        isOnlyWriter: false,
         staleMs: DAY_MS,
         random: () => 1,
       }
@@ -134,13 +134,13 @@ function standaloneOf({
       const clock = { nowMs: 0 }
       const nowMs = () => clock.nowMs
       const links = linksOf(perform, clock)
-      const deps: FindDeps = { links, nowMs, metrics, missMs: 60_000, random: () => 1 }
+      const deps: FindDeps = { links, nowMs, metrics, isOnlyWriter: true, random: () => 1 }
       const real = createLinkFinder(mutation.find?.(deps) ?? deps)
       const finder = mutation.finder?.(real, nowMs) ?? real
       const invalidate = () => {
         finder.invalidate(CODE)
       }
-      const onStored = () => {
+      const invalidateCaches = () => {
         invalidate()
         return undefined
       }
@@ -148,7 +148,7 @@ function standaloneOf({
         invalidate()
         return true
       }
-      const writing = creations.map(() => create(perform, { onStored }))
+      const writing = creations.map(() => create(perform, { invalidateCaches }))
       const operating = changes.map((to) => operate(perform, to, onChanged))
       const reading = readAll(perform, { readers: pods.flat(), finder, clock })
       await Promise.all([...writing, ...operating, reading])

@@ -5,7 +5,7 @@ import { StoreError } from '../../src/resilience/store-error.ts'
 import { type CacheMutation, HIT } from './cache-processes.ts'
 
 /** A pod caches misses in memory. */
-export const cacheMisses: CacheMutation = { find: (deps) => ({ ...deps, missMs: HIT_MS_MAX }) }
+export const cacheMisses: CacheMutation = { find: (deps) => ({ ...deps, isOnlyWriter: true }) }
 
 /** A request joins a look-up in flight and returns its result, also a miss. */
 export const returnJoinedMiss: CacheMutation = {

@@ -35,7 +35,7 @@ interface Run {
   readonly world: AllowanceWorld
   readonly busy: readonly BusyClient[]
   isStopping: boolean
-  /** The last fault, and whether it has ended. */
+  /** The last fault, and whether it is over. */
   fault: string
   requests: number
   denied: number

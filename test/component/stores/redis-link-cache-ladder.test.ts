@@ -68,7 +68,7 @@ async function openRedirectPod(port = server.port) {
     cache: await openCache(port),
     nowMs: Date.now,
     metrics: createMetrics(),
-    missMs: 0,
+    isOnlyWriter: false,
   })
   return async (code: string): Promise<302 | 404> => {
     const target = await finder.find(code, Date.now())
