@@ -28,7 +28,7 @@ async function supplyOf(
   await mint(0, minted)
   const clock = { monotonicMs: 1000 }
   const stopping = new AbortController()
-  const observed = { poolClaims: 0, errors: [] as unknown[] }
+  const observed = { refillTriggers: 0, errors: [] as unknown[] }
   const supply = createCodeSupply({
     codes: { ...codes, ...change(codes) },
     pool: POOL,
@@ -36,7 +36,7 @@ async function supplyOf(
     pause: () => Promise.resolve(),
     monotonicMs: () => clock.monotonicMs,
     metrics: createMetrics(),
-    onPoolClaimed: () => observed.poolClaims++,
+    triggerRefill: () => observed.refillTriggers++,
     onError: (error) => observed.errors.push(error),
     ...others,
   })
@@ -64,10 +64,10 @@ test('the next block is claimed when 200 codes are left, not earlier', async () 
   const { takeMany, observed } = await supplyOf(3)
   await takeMany(800)
   await settled()
-  expect(observed.poolClaims).toBe(1)
+  expect(observed.refillTriggers).toBe(1)
   await takeMany(1)
   await settled()
-  expect(observed.poolClaims).toBe(2)
+  expect(observed.refillTriggers).toBe(2)
 })
 
 test('500 concurrent takes wait for one claim and return 500 codes', async () => {
@@ -76,14 +76,14 @@ test('500 concurrent takes wait for one claim and return 500 codes', async () =>
   const codes = taken.map((supplied) => (supplied.kind === 'code' ? supplied.code : supplied.kind))
   expect(new Set(codes).size).toBe(500)
   expect(codes.every((code) => code.length === 7)).toBe(true)
-  expect(observed.poolClaims).toBe(1)
+  expect(observed.refillTriggers).toBe(1)
 })
 
 test('takes beyond the codes of a block get codes of the next one', async () => {
   const { take, observed } = await supplyOf(2)
   const taken = await Promise.all(Array.from({ length: 1500 }, take))
   expect(new Set(taken.map((supplied) => JSON.stringify(supplied))).size).toBe(1500)
-  expect(observed.poolClaims).toBe(2)
+  expect(observed.refillTriggers).toBe(2)
 })
 
 test('an empty pool is reported, re-read after a second, and then used', async () => {
@@ -190,13 +190,13 @@ test('rejected claims are retried after a second; the pool is not reported as em
   expect(claims).toBe(1)
   clock.monotonicMs += 1
   expect(await take()).toEqual({ kind: 'store-unavailable' })
-  expect([claims, observed.poolClaims]).toEqual([2, 0])
+  expect([claims, observed.refillTriggers]).toEqual([2, 0])
 })
 
-test('onPoolClaimed is called for an empty pool, so that it can be refilled', async () => {
+test('an empty pool triggers a refill', async () => {
   const { take, observed } = await supplyOf(0)
   await take()
-  expect(observed.poolClaims).toBe(1)
+  expect(observed.refillTriggers).toBe(1)
 })
 
 test('after an unknown outcome the pauses between claims grow, and are random', async () => {

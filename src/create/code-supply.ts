@@ -24,8 +24,8 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Called if a block was claimed or the pool is empty, so that the pool can be refilled. */
-  readonly onPoolClaimed?: () => void
+  /** Starts a refill if the pool needs one. Called after a claim of a block or of an empty pool. */
+  readonly triggerRefill?: () => void
   /** Called with any error other than StoreError: a defect. */
   readonly onError: (error: unknown) => void
 }
@@ -41,21 +41,21 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const codes: string[] = []
   let claiming: Promise<BlockClaim['kind']> | undefined
   let pausedUntilMs = -Infinity
-  let lastKind: BlockClaim['kind'] | undefined
+  let lastClaim: BlockClaim['kind'] | undefined
   const waiters = new Set<PromiseWithResolvers<'rejected'>>()
 
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
       const claimed = await claimBlock(deps)
       const { kind } = claimed
-      lastKind = kind
+      lastClaim = kind
       const mustPause = kind === 'empty' || kind === 'rejected'
       if (mustPause) pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS
       if (claimed.kind === 'block') {
         codes.unshift(...claimed.codes.reverse()) // taken from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
       }
-      if (kind === 'block' || kind === 'empty') deps.onPoolClaimed?.()
+      if (kind === 'block' || kind === 'empty') deps.triggerRefill?.()
       return kind
     } finally {
       claiming = undefined
@@ -69,7 +69,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   }
   /** Waits for the claim in flight, if any; resolves to `'code'` if it claimed a block. */
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
-    if (claiming === undefined) return lastKind === 'rejected' ? 'store-unavailable' : 'pool-empty'
+    if (claiming === undefined) return lastClaim === 'rejected' ? 'store-unavailable' : 'pool-empty'
     const waiter = Promise.withResolvers<'rejected'>()
     waiters.add(waiter)
     const timeoutError = () =>

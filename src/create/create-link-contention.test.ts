@@ -76,7 +76,7 @@ test('of 2 to 32 creates with one key, one creates the link and the others repla
         move: contended(intents.move.bind(intents)),
       },
       supply: { take: () => ({ kind: 'code' as const, code: `gggg${String(100 + codes++)}` }) },
-      onStored: () => undefined,
+      invalidateCaches: () => undefined,
       nowMs: clock.nowMs,
       monotonicMs: clock.nowMs,
       pause: clock.pause,
@@ -102,7 +102,7 @@ test('pauses are random, so that contending clients do not collide on every retr
     links: createMemoryLinkStore(),
     intents: { readSerial: failing, insertIfAbsent: failing, move: failing },
     supply: { take: () => ({ kind: 'pool-empty' as const }) },
-    onStored: () => undefined,
+    invalidateCaches: () => undefined,
     nowMs: () => nowMs,
     monotonicMs: () => nowMs,
     pause(ms: number) {

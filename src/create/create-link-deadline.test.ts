@@ -16,7 +16,7 @@ function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
     links: createMemoryLinkStore(),
     intents: createMemoryIntentStore(Date.now),
     supply: { take: () => ({ kind: 'pool-empty' }) },
-    onStored(code) {
+    invalidateCaches(code) {
       stored.push(code)
       return undefined
     },
@@ -29,7 +29,7 @@ function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
   return { create, errors, stored }
 }
 
-test('a create times out on a hung store; onStored is called for its delayed result', async () => {
+test('a create times out on a hung store; its delayed result invalidates caches', async () => {
   const hung = Promise.withResolvers<undefined>()
   const insertIfAbsent = ({ writerId }: Link) => hung.promise.then(() => writerId)
   const links = { ...createMemoryLinkStore(), insertIfAbsent }
@@ -53,7 +53,7 @@ test('while the store is unavailable no call is sent and no code is taken', asyn
     throw new Error('a code was taken')
   }
   const { create } = linkCreatorOf({ links, supply: { take }, isStoreAvailable: () => false })
-  expect(await create({ ...request, alias: undefined })).toEqual({ kind: 'store-unavailable' })
+  expect(await create({ ...request, alias: undefined })).toEqual({ kind: 'not-created' })
 })
 
 test('a defect fails the request, or is reported if it occurs after the response', async () => {

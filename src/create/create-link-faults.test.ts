@@ -10,7 +10,7 @@ import { CREATE_MS_MAX, type CreateDeps } from './create-link.ts'
 
 const DAY_MS = 86_400_000
 
-test('a create times out on an unavailable store, and onStored gets its code', async () => {
+test('a create times out on an unavailable store, and its caches are invalidated', async () => {
   const links = { insertIfAbsent: unknown, readSerial: unknown }
   const { create, stored, clock, pauses, metrics } = createUseCase(['gggggg1'], {
     links,
@@ -27,14 +27,14 @@ test('a create times out on an unavailable store, and onStored gets its code', a
 })
 
 test.each(['readSerial', 'insertIfAbsent'] as const)(
-  'a create whose intent fails in every %s returns store-unavailable at the deadline',
+  'a create whose intent fails in every %s returns not-created at the deadline',
   async (method) => {
     const { nowMs } = { nowMs: () => 0 }
     const failing = { readSerial: unknown, insertIfAbsent: unknown }
     const intents = { ...createMemoryIntentStore(nowMs), [method]: failing[method] }
     const { create, stored, clock } = createUseCase(['gggggg1'], { intents })
     const startMs = clock.nowMs
-    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
     expect(stored).toEqual([])
     expect(clock.nowMs - startMs).toBe(CREATE_MS_MAX)
   },
@@ -72,7 +72,7 @@ describe('while the system clock is set back by an hour each time a create waits
       const failing = { readSerial: unknown, insertIfAbsent: unknown }
       const intents = { ...createMemoryIntentStore(() => 0), [method]: failing[method] }
       const { create, clock } = createWithClockSetBack({ intents })
-      expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+      expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
       expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
     },
   )
@@ -81,7 +81,7 @@ describe('while the system clock is set back by an hour each time a create waits
     const intents = { ...createMemoryIntentStore(() => 0), move: unknown }
     const { create, clock } = createWithClockSetBack({ intents })
     await create({ alias: 'gggggg1' })
-    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
     expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
   })
 
@@ -103,7 +103,7 @@ test('a call that the store rejects is not retried', async () => {
   const rejects = () => Promise.reject(new StoreError('no majority', { outcome: 'not-done' }))
   const intents = { ...createMemoryIntentStore(() => 0), readSerial: rejects }
   const unread = createUseCase(['gggggg1'], { intents })
-  expect(await unread.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(await unread.create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
   const links = { insertIfAbsent: unknown, readSerial: rejects }
   const unclaimed = createUseCase(['gggggg1'], { links })
   expect(await unclaimed.create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
@@ -121,8 +121,8 @@ test('a link that the store rejects is reported as not stored', async () => {
   const rejectInsert = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
   const links = { ...createMemoryLinkStore(), insertIfAbsent: rejectInsert }
   const { create, pauses, metrics } = createUseCase(['gggggg1', 'gggggg2'], { links })
-  expect(await create()).toEqual({ kind: 'store-unavailable' })
-  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(await create()).toEqual({ kind: 'not-created' })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
   expect(pauses).toEqual([])
   const { values } = await metrics.claims.get()
   expect(values).toEqual([{ labels: { result: 'not-done' }, value: 2 }])
@@ -136,7 +136,7 @@ test('an intent that the store rejects is not retried', async () => {
   }
   const intents = { ...createMemoryIntentStore(() => 0), insertIfAbsent }
   const { create, pauses } = createUseCase(['gggggg1'], { intents })
-  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
   expect([inserts, pauses]).toEqual([1, []])
 })
 
@@ -181,7 +181,7 @@ describe('a move of an intent whose code was taken', () => {
 
   test('that the store rejects is not retried', async () => {
     const { create, calls, pauses } = await creatorWithMove(() => rejected)
-    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
     expect([calls.length, pauses]).toEqual([1, []])
   })
 
@@ -192,7 +192,7 @@ describe('a move of an intent whose code was taken', () => {
       intents: { ...createMemoryIntentStore(() => 0), move: unknown, readSerial },
     })
     await setup.create({ alias: 'gggggg1' })
-    expect(await setup.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await setup.create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
     expect([...setup.pauses, ...pauses]).toEqual([])
     expect(await create({ alias: 'other' })).toMatchObject({ kind: 'created' })
   })
@@ -202,7 +202,7 @@ describe('a move of an intent whose code was taken', () => {
       const moved = await real.move(change)
       return moved && { ...moved, bodyHash: 'another' }
     })
-    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
     expect(await links.find('gggggg2')).toBeUndefined()
   })
 })
@@ -211,7 +211,7 @@ test('a create with a key also stops after ten taken codes in a row', async () =
   const codes = Array.from({ length: 12 }, (_, i) => `gggggg${i.toString(36)}`)
   const { create, codes: left } = createUseCase([...codes])
   for (const alias of codes.slice(0, 10)) await create({ alias })
-  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'not-created' })
   expect(left).toEqual(codes.slice(11))
 })
 
@@ -219,7 +219,7 @@ test('a create does not try an eleventh code', async () => {
   const codes = Array.from({ length: 11 }, (_, i) => `gggggg${i.toString(36)}`)
   const { create, codes: left } = createUseCase([...codes])
   for (const alias of codes.slice(0, 10)) await create({ alias })
-  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(await create()).toEqual({ kind: 'not-created' })
   expect(left).toEqual(codes.slice(10))
 })
 

@@ -8,7 +8,7 @@ import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
 
 const DAY_MS = 86_400_000
 
-test('a link is stored as requested, and onStored gets its code before the response', async () => {
+test('a link is stored as requested, and caches are invalidated before the response', async () => {
   const { clock, links, stored, create } = createUseCase(['gggggg1'])
   const outcome = await create({ ttlDays: 2 })
   const link = {
@@ -26,23 +26,26 @@ test('a link is stored as requested, and onStored gets its code before the respo
   expect(stored).toEqual(['gggggg1'])
 })
 
-test.each([undefined, 'k'])('the response waits for onStored, key %s', async (idempotencyKey) => {
-  const done = Promise.withResolvers<undefined>()
-  const onStoredCodes: string[] = []
-  const { create } = createUseCase(['gggggg1'], {
-    onStored(code) {
-      onStoredCodes.push(code)
-      return done.promise
-    },
-  })
-  let isCreated = false
-  const creating = create({ idempotencyKey }).finally(() => (isCreated = true))
-  while (onStoredCodes.length === 0) await Promise.resolve()
-  await new Promise((resolve) => setImmediate(resolve))
-  expect(isCreated).toBe(false)
-  done.resolve(undefined)
-  expect(await creating).toMatchObject({ kind: 'created' })
-})
+test.each([undefined, 'k'])(
+  'the response waits until caches are invalidated, key %s',
+  async (idempotencyKey) => {
+    const done = Promise.withResolvers<undefined>()
+    const invalidatedCodes: string[] = []
+    const { create } = createUseCase(['gggggg1'], {
+      invalidateCaches(code) {
+        invalidatedCodes.push(code)
+        return done.promise
+      },
+    })
+    let isCreated = false
+    const creating = create({ idempotencyKey }).finally(() => (isCreated = true))
+    while (invalidatedCodes.length === 0) await Promise.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(isCreated).toBe(false)
+    done.resolve(undefined)
+    expect(await creating).toMatchObject({ kind: 'created' })
+  },
+)
 
 test('two requests for one target create two links', async () => {
   const { create } = createUseCase(['gggggg1', 'gggggg2'])
@@ -81,7 +84,7 @@ test('a create stops after ten taken codes in a row', async () => {
   const codes = Array.from({ length: 11 }, (_, i) => `gggggg${i.toString(36)}`)
   const { create } = createUseCase([...codes])
   for (const alias of codes) await create({ alias })
-  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(await create()).toEqual({ kind: 'not-created' })
 })
 
 test('an empty pool is reported; aliases still work', async () => {
@@ -156,10 +159,10 @@ describe('a retry after the link has expired, but not its intent', () => {
     const insertIfAbsent = links.insertIfAbsent.bind(links)
     links.insertIfAbsent = rejectInsert
     const { create, clock } = createUseCase(['gggggg1', 'gggggg2'], { links })
-    expect(await create(request)).toEqual({ kind: 'store-unavailable' })
+    expect(await create(request)).toEqual({ kind: 'not-created' })
     links.insertIfAbsent = insertIfAbsent
     clock.nowMs += DAY_MS
-    expect(await create(request)).toEqual({ kind: 'store-unavailable' })
+    expect(await create(request)).toEqual({ kind: 'not-created' })
     expect(await links.find('gggggg1')).toBeUndefined()
     clock.nowMs += INTENT_TTL_MS - DAY_MS
     const link = { code: 'gggggg2', expiresAtMs: clock.nowMs + DAY_MS }

@@ -9,7 +9,7 @@ import type { Clock } from '../resilience/deadline.ts'
 import { createDeadlineQueue } from '../resilience/deadline-queue.ts'
 import type { FailedOutcome } from '../resilience/store-error.ts'
 import { claimCode, type ClaimDeps } from './claim-code.ts'
-import type { CodeSupply } from './code-supply.ts'
+import type { CodeSupply, SuppliedCode } from './code-supply.ts'
 import { resultOrOutcome, createRetries } from '../resilience/retry-until-deadline.ts'
 
 /** A validated request to create a link. */
@@ -22,14 +22,15 @@ export interface CreateRequest {
 
 /**
  * Result of a create. After `outcome-unknown` the link may be stored, and a retry with the same key
- * is safe. After any other result except `created`, this request has stored no link.
+ * is safe. After any other result except `created`, this request has stored no link. `not-created`:
+ * the store is unavailable, or no attempt succeeded by the deadline.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
   | { readonly kind: 'alias-taken' }
   | { readonly kind: 'key-reused' }
   | { readonly kind: 'pool-empty' }
-  | { readonly kind: 'store-unavailable' }
+  | { readonly kind: 'not-created' }
   | { readonly kind: 'outcome-unknown' }
 
 /** Dependencies of a create. */
@@ -39,10 +40,10 @@ export interface CreateDeps extends ClaimDeps {
   readonly intents: IntentStore
   readonly supply: Pick<CodeSupply, 'take'>
   /**
-   * Called after every claim unless the code was taken, even if the link is not stored: callers
-   * invalidate caches here. The response waits for the returned promise, which never rejects.
+   * Invalidates the cache entries of a code. Called after every claim unless the code was taken,
+   * even if the link may not be stored. The response waits for the promise, which never rejects.
    */
-  readonly onStored: (code: string) => Promise<void> | undefined
+  readonly invalidateCaches: (code: string) => Promise<void> | undefined
   readonly newWriterId?: () => string
 }
 
@@ -62,7 +63,7 @@ export interface LinkCreatorDeps extends CreateDeps {
 
 /**
  * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is still
- * in flight at that time completes without further retries, so that `onStored` is called.
+ * in flight at that time completes without further retries, so that caches are invalidated.
  */
 export function createLinkCreator(
   deps: LinkCreatorDeps,
@@ -72,7 +73,7 @@ export function createLinkCreator(
   return (request) =>
     new Promise((resolve, reject) => {
       if (!isStoreAvailable()) {
-        resolve({ kind: 'store-unavailable' })
+        resolve({ kind: 'not-created' })
         return
       }
       const waiting = deadlines.add(() => {
@@ -96,11 +97,11 @@ export function createLinkCreator(
 export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
   const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined
-    ? createOnce(deps, request, deadlineMs)
-    : createByKey(deps, { request, key: request.idempotencyKey, deadlineMs })
+    ? createWithoutKey(deps, request, deadlineMs)
+    : createWithKey(deps, { request, key: request.idempotencyKey, deadlineMs })
 }
 
-async function createOnce(
+async function createWithoutKey(
   deps: CreateDeps,
   request: CreateRequest,
   deadlineMs: number,
@@ -109,19 +110,19 @@ async function createOnce(
     if (attempts > 0 && deps.monotonicMs() >= deadlineMs) break
     const supplied = codeFor(deps, request, deadlineMs)
     const code = supplied instanceof Promise ? await supplied : supplied
-    if (code.kind !== 'code') return code
+    if (code.kind !== 'code') return withoutCode(code.kind)
     const link = newLink(deps, request, code.code)
     const outcome = await claimCode(deps, link, deadlineMs)
-    const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    const invalidated = outcome === 'taken' ? undefined : deps.invalidateCaches(link.code)
     if (invalidated !== undefined) await invalidated // no microtask if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
   }
-  return { kind: 'store-unavailable' }
+  return { kind: 'not-created' }
 }
 
-async function createByKey(
+async function createWithKey(
   deps: CreateDeps,
   given: { request: CreateRequest; key: string; deadlineMs: number },
 ): Promise<CreateOutcome> {
@@ -131,21 +132,21 @@ async function createByKey(
   // Read before a code is taken: a replay must not fail because the pool is empty.
   const reads = createRetries(deadlineMs, deps)
   const found = await reads.run(() => deps.intents.readSerial(keyHash))
-  if (found === 'failed') return { kind: 'store-unavailable' }
+  if (found === 'failed') return { kind: 'not-created' }
   let intent: Intent | undefined = found
   let own: Intent | undefined
   if (intent === undefined) {
     const code = await codeFor(deps, request, deadlineMs)
-    if (code.kind !== 'code') return code
+    if (code.kind !== 'code') return withoutCode(code.kind)
     const { writerId, createdAtMs, expiresAtMs } = newLink(deps, request, code.code)
     own = { keyHash, bodyHash, code: code.code, writerId, createdAtMs, expiresAtMs }
-    intent = await settleIntent(deps, own, deadlineMs)
-    if (intent === undefined) return { kind: 'store-unavailable' }
+    intent = await storeIntent(deps, own, deadlineMs)
+    if (intent === undefined) return { kind: 'not-created' }
   }
   if (intent.bodyHash !== bodyHash) return { kind: 'key-reused' }
   const { expiresAtMs } = intent
   if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) {
-    return replayOnly(deps, given, intent)
+    return replayExpired(deps, given, intent)
   }
   return completeIntent(deps, {
     request,
@@ -163,21 +164,21 @@ async function completeIntent(
   const { request, deadlineMs, replayed } = given
   let intent = given.intent
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts++) {
-    if (deps.monotonicMs() >= deadlineMs) return { kind: 'store-unavailable' }
+    if (deps.monotonicMs() >= deadlineMs) return { kind: 'not-created' }
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
-    const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    const invalidated = outcome === 'taken' ? undefined : deps.invalidateCaches(link.code)
     if (invalidated !== undefined) await invalidated // no microtask if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
     const code = await deps.supply.take(deadlineMs)
-    if (code.kind !== 'code') return code
-    const moved = await settleMove(deps, { intent, to: code.code }, deadlineMs)
-    if (moved?.bodyHash !== intent.bodyHash) return { kind: 'store-unavailable' }
+    if (code.kind !== 'code') return withoutCode(code.kind)
+    const moved = await moveIntent(deps, { intent, to: code.code }, deadlineMs)
+    if (moved?.bodyHash !== intent.bodyHash) return { kind: 'not-created' }
     intent = moved
   }
-  return { kind: 'store-unavailable' }
+  return { kind: 'not-created' }
 }
 
 /**
@@ -186,26 +187,31 @@ async function completeIntent(
  * an intent is kept for 25 hours. Until it expires, its key must not create a second link; after
  * that, a retry is a new request.
  */
-async function replayOnly(
+async function replayExpired(
   deps: CreateDeps,
   { request, deadlineMs }: { request: CreateRequest; deadlineMs: number },
   intent: Intent,
 ): Promise<CreateOutcome> {
   const reads = createRetries(deadlineMs, deps)
   const stored = await reads.run(() => deps.links.readSerial(intent.code))
-  if (stored === 'failed' || stored === undefined) return { kind: 'store-unavailable' }
+  if (stored === 'failed' || stored === undefined) return { kind: 'not-created' }
   if (stored.writerId === intent.writerId) {
     return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
   }
-  return { kind: request.alias === undefined ? 'store-unavailable' : 'alias-taken' }
+  return { kind: request.alias === undefined ? 'not-created' : 'alias-taken' }
+}
+
+/** The outcome of a create for which the supply has no code. */
+function withoutCode(kind: Exclude<SuppliedCode['kind'], 'code'>): CreateOutcome {
+  return { kind: kind === 'pool-empty' ? kind : 'not-created' }
 }
 
 function notClaimed(outcome: FailedOutcome): CreateOutcome {
-  return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'store-unavailable' }
+  return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'not-created' }
 }
 
 /** Inserts the intent if absent; resolves to the stored intent, or `undefined` on failure. */
-async function settleIntent(
+async function storeIntent(
   deps: CreateDeps,
   own: Intent,
   deadlineMs: number,
@@ -223,7 +229,7 @@ async function settleIntent(
 }
 
 /** Moves the intent to another code; resolves to the stored intent, or `undefined` on failure. */
-async function settleMove(
+async function moveIntent(
   deps: CreateDeps,
   change: { intent: Intent; to: string },
   deadlineMs: number,

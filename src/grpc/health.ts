@@ -7,8 +7,8 @@ import { WireReader } from '../protobuf/wire-reader.ts'
 import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
 import { WireWriter } from '../protobuf/wire-writer.ts'
 
-/** This service, and the whole server; other services are unknown. */
-const NAMES = ['ratelimit', '']
+/** The service, and '' for the whole server; other services are unknown. */
+const SERVICE_NAMES = ['ratelimit', '']
 
 const SERVICE = tagOf(1, DELIMITED)
 const STATUS = tagOf(1, VARINT)
@@ -16,10 +16,10 @@ const ENTRY = tagOf(1, DELIMITED)
 const ENTRY_KEY = tagOf(1, DELIMITED)
 const ENTRY_VALUE = tagOf(2, DELIMITED)
 
-const numbers = { SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const
-type Status = keyof typeof numbers
+const statusNumbers = { SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const
+type Status = keyof typeof statusNumbers
 
-const unknown: CallFault = {
+const unknownService: CallFault = {
   code: 'NOT_FOUND',
   details: 'unknown service',
 }
@@ -42,7 +42,7 @@ export interface HealthService {
 
 /** Creates a health service with status NOT_SERVING. */
 export function createHealthService(): HealthService {
-  /** Watches of the services in NAMES. */
+  /** Watches of the services in SERVICE_NAMES. */
   const servedWatches = new Set<CallStream>()
   /** Watches of other services, whose status never changes. */
   const otherWatches = new Set<CallStream>()
@@ -54,7 +54,7 @@ export function createHealthService(): HealthService {
     reported = next
     for (const stream of servedWatches) {
       // A client that has not read earlier updates must start a new watch.
-      if (stream.isBlocked) stream.reject(unread)
+      if (stream.isBlocked) stream.reject(unreadUpdates)
       else stream.write(renderStatus(reported))
     }
   }
@@ -63,7 +63,7 @@ export function createHealthService(): HealthService {
       const name = parseName(message)
       if (name === undefined) return malformed
       if (servedWatches.has(stream) || otherWatches.has(stream)) return singleMessage
-      const isServed = NAMES.includes(name)
+      const isServed = SERVICE_NAMES.includes(name)
       ;(isServed ? servedWatches : otherWatches).add(stream)
       stream.write(renderStatus(isServed ? reported : 'SERVICE_UNKNOWN'))
       if (isClosed) stream.end()
@@ -87,14 +87,16 @@ export function createHealthService(): HealthService {
     check(message) {
       const name = parseName(message)
       if (name === undefined) return malformed
-      return NAMES.includes(name) ? { code: 'OK', message: renderStatus(reported) } : unknown
+      return SERVICE_NAMES.includes(name)
+        ? { code: 'OK', message: renderStatus(reported) }
+        : unknownService
     },
     list: () => ({ code: 'OK', message: renderList(reported) }),
     watch,
   }
 }
 
-const unread: CallFault = {
+const unreadUpdates: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: 'the client has not read earlier updates',
 }
@@ -120,17 +122,17 @@ function parseName(message: Buffer): string | undefined {
 }
 
 function renderStatus(status: Status): Buffer {
-  return Buffer.from([STATUS, numbers[status]])
+  return Buffer.from([STATUS, statusNumbers[status]])
 }
 
 function renderList(status: Status): Buffer {
   const writer = new WireWriter()
   writer.start()
-  for (const name of NAMES) {
+  for (const name of SERVICE_NAMES) {
     const entry = writer.open(ENTRY)
     writer.string(ENTRY_KEY, name)
     const value = writer.open(ENTRY_VALUE)
-    writer.number(STATUS, numbers[status])
+    writer.number(STATUS, statusNumbers[status])
     writer.close(value)
     writer.close(entry)
   }

@@ -10,7 +10,7 @@ import type { ConnectionDeps } from './http2/connection-deps.ts'
 import { errorCodes } from './http2/frames.ts'
 import type { HeaderField } from './http2/hpack-decoder.ts'
 import { type BoundKind, ProcessBounds } from './http2/process-bounds.ts'
-import { Turns } from './http2/turns.ts'
+import { RoundRobinScheduler } from './http2/round-robin-scheduler.ts'
 import type { OpenReflection } from './reflection.ts'
 import { createCallHandler, type CallDeps } from './should-rate-limit.ts'
 import type { CallFault } from './http2/status-codes.ts'
@@ -28,7 +28,7 @@ const CHECK_EVERY_MS = 100
 /** Time after which a check yields to the event loop. */
 const CHECK_MS_MAX = 2
 /** Ages vary by ±10 %, so that clients do not all reconnect at the same time. */
-const AGE_SPREAD = 0.1
+const AGE_JITTER = 0.1
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 const HEALTH = '/grpc.health.v1.Health/'
@@ -65,7 +65,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   const nowMs = () => performance.now()
   const methods = methodsOf(deps, health)
   const bounds = deps.bounds ?? new ProcessBounds(deps.onShed ?? (() => undefined))
-  const turns = new Turns(nowMs)
+  const scheduler = new RoundRobinScheduler(nowMs)
   let isShuttingDown = false
   let timer: NodeJS.Timeout | undefined
   /** Checks all connections; yields to the event loop in between. */
@@ -92,23 +92,23 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
     serve(socket) {
       if (socket instanceof Socket) socket.setNoDelay(true)
       const address = addressOf(socket)
-      const share = bounds.open(address, () => {
+      const tracked = bounds.open(address, () => {
         connection.shed('others need the resources of the connection')
         connection.destroy() // its memory is released now, not when the client closes
       })
-      if (share === undefined) {
+      if (tracked === undefined) {
         socket.on('error', () => undefined).destroy() // the bounds reject the connection
         return
       }
       const connection: Http2Connection = openConnection(socket, deps, {
         startCall,
         nowMs,
-        share: share.budgets,
+        budgets: tracked.budgets,
         address,
-        turns,
+        scheduler,
         onDefect: deps.onDefect,
         onClose: () => {
-          share.close()
+          tracked.close()
           connections.delete(connection)
           if (connections.size > 0) return
           clearInterval(timer)
@@ -145,13 +145,13 @@ function openConnection(
     },
   })
   if (ageMsMax > 0) {
-    const spread = 1 + AGE_SPREAD * (2 * Math.random() - 1)
+    const jitter = 1 + AGE_JITTER * (2 * Math.random() - 1)
     timer = setTimeout(() => {
       connection.startGracefulShutdown()
       timer = setTimeout(() => {
         connection.destroy()
       }, graceMs)
-    }, ageMsMax * spread)
+    }, ageMsMax * jitter)
   }
   return connection
 }
@@ -205,13 +205,13 @@ function reject(stream: CallStream, fault: HeaderFault): void {
   if (fault.kind === 'malformed') stream.reset(errorCodes.protocol)
   else if (fault.kind === 'http') stream.rejectHttp(fault.status)
   else stream.reject(fault.fault, [['grpc-accept-encoding', encodings.join(',')]])
-  stream.done()
+  stream.handlerDone()
 }
 
 const unknownMethodHandler: Method = {
   start(stream) {
     stream.reject(unknownMethod)
-    stream.done()
+    stream.handlerDone()
   },
   msMax: UNARY_MS_MAX,
 }

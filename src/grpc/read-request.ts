@@ -32,7 +32,7 @@ const LIMIT_UNIT = tagOf(2, VARINT)
 const WRAPPED_VALUE = tagOf(1, VARINT)
 
 /** A descriptor as received. */
-interface SentDescriptor {
+interface ReceivedDescriptor {
   readonly entries: Entry[]
   hasLimit: boolean
   requestsPerUnit: number
@@ -53,7 +53,7 @@ export function readRequest(bytes: Buffer): LimitRequest {
 
 function parseRequest(bytes: Buffer): LimitRequest {
   const reader = new WireReader(bytes, 'RateLimitRequest')
-  const sent: SentDescriptor[] = []
+  const sent: ReceivedDescriptor[] = []
   let domain = ''
   let hits = 0
   while (reader.at < reader.length) {
@@ -71,11 +71,11 @@ function parseRequest(bytes: Buffer): LimitRequest {
   }
 }
 
-function readDescriptor(reader: WireReader, before: number): SentDescriptor {
+function readDescriptor(reader: WireReader, before: number): ReceivedDescriptor {
   if (before >= DESCRIPTORS_MAX) {
     throw new LimitRequestError(`a request may have at most ${DESCRIPTORS_MAX} descriptors`)
   }
-  const target: SentDescriptor = {
+  const target: ReceivedDescriptor = {
     entries: [],
     hasLimit: false,
     requestsPerUnit: 0,
@@ -83,7 +83,7 @@ function readDescriptor(reader: WireReader, before: number): SentDescriptor {
     hits: undefined,
     isNegative: false,
   }
-  const end = reader.endOfField()
+  const end = reader.endOfStrings()
   while (reader.at < end) {
     const tag = reader.tag()
     if (tag === DESCRIPTOR_ENTRIES) target.entries.push(readEntry(reader, target.entries.length))
@@ -113,7 +113,7 @@ function readEntry(reader: WireReader, before: number): Entry {
   return { key, value }
 }
 
-function readLimit(reader: WireReader, target: SentDescriptor): void {
+function readLimit(reader: WireReader, target: ReceivedDescriptor): void {
   target.hasLimit = true
   const end = reader.endOfField()
   while (reader.at < end) {
@@ -145,7 +145,7 @@ function readBool(reader: WireReader): boolean {
   return low !== 0 || reader.high !== 0
 }
 
-function descriptorOf(sent: SentDescriptor, hitsEach: number): Descriptor {
+function descriptorOf(sent: ReceivedDescriptor, hitsEach: number): Descriptor {
   const { entries, requestsPerUnit, isNegative } = sent
   const override = sent.hasLimit ? { requestsPerUnit, unit: unitOf(sent.unit) } : undefined
   const hits = isNegative ? negative(sent.hits ?? hitsEach) : sent.hits

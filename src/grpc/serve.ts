@@ -57,7 +57,7 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
   const connections = watchConnections(server)
   server.maxConnections = CONNECTIONS_MAX
   try {
-    await open(server, config)
+    await listen(server, config)
   } catch (error) {
     await stopWatching?.()
     throw error
@@ -123,7 +123,7 @@ function tlsFilesOf(config: GrpcConfig): TlsFiles {
   return { certificate, key, authorities: authorities === '' ? undefined : authorities }
 }
 
-async function open(server: Server, config: GrpcConfig): Promise<void> {
+async function listen(server: Server, config: GrpcConfig): Promise<void> {
   const { GRPC_HOST: host, GRPC_PORT: port, GRPC_UDS: path } = config
   if (path !== '') await removeStaleSocket(path)
   await new Promise<void>((resolve, reject) => {

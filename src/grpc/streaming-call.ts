@@ -40,17 +40,17 @@ export class StreamingCall implements CallListener {
 
   constructor(deps: StreamingDeps, stream: CallStream, encoding: Encoding) {
     this.stream = stream
-    this.reader = new MessageReader(stream.messages, encoding)
+    this.reader = new MessageReader(stream.messageBudget, encoding)
     this.onDefect = deps.onDefect
     const method = deps.open(stream)
     if (method instanceof Promise) void this.awaitMethod(method)
     else this.method = method
-    stream.done() // frees the slot as soon as the stream is closed
+    stream.handlerDone() // frees the slot as soon as the stream is closed
   }
 
-  receive(bytes: Buffer, isLast: boolean): void {
+  receive(bytes: Buffer, endStream: boolean): void {
     if (this.stream.isClosed) return
-    if (isLast) this.isHalfClosed = true
+    if (endStream) this.isHalfClosed = true
     const fault = bytes.length === 0 ? undefined : this.reader.add(bytes)
     if (fault === undefined) this.advance()
     else this.stream.reject(fault)

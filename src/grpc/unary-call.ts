@@ -17,9 +17,12 @@ export interface UnaryDeps {
 
 /** A message spends 1 of the abuse budget for each of this many bytes. */
 const LARGE_BYTES = 32 * 1024
-/** Budget of a message in progress: 0 below MIN, else FACTOR times its size, at most MAX. */
+/**
+ * Memory of a message while its call is decided, as counted in the budget: 0 below HELD_BYTES_MIN,
+ * else PARSED_SIZE_FACTOR times its size, at most HELD_BYTES_MAX.
+ */
 const HELD_BYTES_MIN = 8 * 1024
-const READ_FACTOR = 8
+const PARSED_SIZE_FACTOR = 8
 const HELD_BYTES_MAX = 8 * 1024 * 1024
 const overBudget: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
@@ -46,29 +49,29 @@ export class UnaryCall implements CallListener {
     this.encoding = encoding
   }
 
-  receive(bytes: Buffer, isLast: boolean): void {
+  receive(bytes: Buffer, endStream: boolean): void {
     if (this.stream.isClosed) return
-    const message = isLast && this.reader === undefined ? wholeMessage(bytes) : undefined
-    if (message === undefined) this.collect(bytes, isLast)
+    const message = endStream && this.reader === undefined ? wholeMessage(bytes) : undefined
+    if (message === undefined) this.collect(bytes, endStream)
     else void this.run(message)
   }
 
   closed(): void {
     if (this.isRunning) return // `run` then releases the memory and the slot
     this.reader?.clear()
-    this.stream.done()
+    this.stream.handlerDone()
   }
 
-  private collect(bytes: Buffer, isLast: boolean): void {
-    const reader = (this.reader ??= new MessageReader(this.stream.messages, this.encoding))
+  private collect(bytes: Buffer, endStream: boolean): void {
+    const reader = (this.reader ??= new MessageReader(this.stream.messageBudget, this.encoding))
     const fault = reader.add(bytes)
     const { nextBytes } = reader
     if (fault !== undefined) this.stream.reject(fault)
-    else if (isLast && nextBytes === undefined && reader.bufferedBytes > 0) {
+    else if (endStream && nextBytes === undefined && reader.bufferedBytes > 0) {
       this.stream.reject(incomplete) // its prefix is cut off
-    } else if (nextBytes === undefined ? isLast : reader.bufferedBytes > nextBytes) {
+    } else if (nextBytes === undefined ? endStream : reader.bufferedBytes > nextBytes) {
       this.stream.reject(singleMessage)
-    } else if (isLast) {
+    } else if (endStream) {
       const message = reader.next(() => !this.stream.isClosed)
       // Its bytes stay counted until it is decompressed, which may wait for a thread.
       if (!(message instanceof Promise)) reader.clear()
@@ -81,8 +84,8 @@ export class UnaryCall implements CallListener {
   private async respond(message: Buffer): Promise<void> {
     const { stream } = this
     const { length } = message
-    const held = length < HELD_BYTES_MIN ? 0 : Math.min(length * READ_FACTOR, HELD_BYTES_MAX)
-    if (held > 0 && !stream.messages.acquire(held)) {
+    const held = length < HELD_BYTES_MIN ? 0 : Math.min(length * PARSED_SIZE_FACTOR, HELD_BYTES_MAX)
+    if (held > 0 && !stream.messageBudget.acquire(held)) {
       stream.reject(overBudget)
       return
     }
@@ -91,7 +94,7 @@ export class UnaryCall implements CallListener {
       if (response.code === 'OK') stream.respond(response.message)
       else stream.reject(response)
     } finally {
-      if (held > 0) stream.messages.release(held)
+      if (held > 0) stream.messageBudget.release(held)
     }
   }
 
@@ -110,6 +113,6 @@ export class UnaryCall implements CallListener {
       this.deps.onDefect(error)
       stream.reject(defect)
     }
-    stream.done()
+    stream.handlerDone()
   }
 }

@@ -32,7 +32,7 @@ export interface DecisionInput {
   /** The stored state; `undefined`: it does not exist or has expired. */
   readonly state: CounterState | undefined
   /** Hits; 0 only reads the counter, a negative number refunds hits. */
-  readonly cost: number
+  readonly hits: number
   readonly nowUs: number
   readonly limit: Limit
 }

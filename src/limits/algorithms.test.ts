@@ -18,7 +18,7 @@ const steps = fc.array(
       fc.integer({ min: -20_000_000, max: 0 }),
       fc.integer({ min: -(2 ** 33), max: 0 }),
     ),
-    cost: fc.integer({ min: 0, max: 4 }),
+    hits: fc.integer({ min: 0, max: 4 }),
   }),
   { maxLength: 60 },
 )
@@ -45,20 +45,20 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
     /** Replays a history and calls `check` with each input and its decision. */
     const replayHistory = (
       limit: Limit,
-      history: readonly { waitUs: number; cost: number }[],
+      history: readonly { waitUs: number; hits: number }[],
       check: (step: {
         state: CounterState | undefined
-        cost: number
+        hits: number
         nowUs: number
         decision: ReturnType<typeof algorithm.decide>
       }) => void,
     ) => {
       let state: CounterState | undefined
       let nowUs = START_US
-      for (const { waitUs, cost } of history) {
+      for (const { waitUs, hits } of history) {
         nowUs += waitUs
-        const decision = algorithm.decide({ state, cost, nowUs, limit })
-        check({ state, cost, nowUs, decision })
+        const decision = algorithm.decide({ state, hits, nowUs, limit })
+        check({ state, hits, nowUs, decision })
         state = decision.next ?? state
       }
     }
@@ -84,7 +84,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
           const fill = (from: CounterState | undefined, nowUs: number) => {
             let [state, admitted] = [from, 0]
             for (let hit = 0; hit <= limit.burst; hit++) {
-              const decision = algorithm.decide({ state, cost: 1, nowUs, limit })
+              const decision = algorithm.decide({ state, hits: 1, nowUs, limit })
               if (decision.admitted) admitted++
               state = decision.next ?? state
             }
@@ -101,8 +101,8 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
           replayHistory(limit, history, ({ state, nowUs }) => {
-            const peek = algorithm.decide({ state, cost: 0, nowUs, limit })
-            const hit = algorithm.decide({ state, cost: 1, nowUs, limit })
+            const peek = algorithm.decide({ state, hits: 0, nowUs, limit })
+            const hit = algorithm.decide({ state, hits: 1, nowUs, limit })
             expect(peek.admitted).toBe(hit.admitted)
           })
         }),
@@ -116,11 +116,11 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
           replayHistory(
             limit,
             history,
-            ({ state, cost, nowUs, decision: { admitted, retryAfterUs, next } }) => {
+            ({ state, hits, nowUs, decision: { admitted, retryAfterUs, next } }) => {
               if (admitted || !Number.isFinite(retryAfterUs)) return
               const stored = next ?? state
               const retry = (laterUs: number) =>
-                algorithm.decide({ state: stored, cost, nowUs: nowUs + laterUs, limit }).admitted
+                algorithm.decide({ state: stored, hits, nowUs: nowUs + laterUs, limit }).admitted
               expect(retry(retryAfterUs)).toBe(true)
               expect(retryAfterUs).toBeGreaterThan(0)
               if (retryAfterUs > 1) expect(retry(retryAfterUs - 1)).toBe(false)
@@ -139,7 +139,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
             if (decision.remaining > 0) {
               const all = algorithm.decide({
                 state: stored,
-                cost: decision.remaining,
+                hits: decision.remaining,
                 nowUs,
                 limit,
               })
@@ -147,7 +147,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
             }
             const more = algorithm.decide({
               state: stored,
-              cost: decision.remaining + 1,
+              hits: decision.remaining + 1,
               nowUs,
               limit,
             })
@@ -166,8 +166,8 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
           replayHistory(limit, history, ({ state, nowUs, decision }) => {
             const stored = decision.next ?? state
             const later = nowUs + Math.max(decision.resetUs, 0)
-            const used = algorithm.decide({ state: stored, cost: 1, nowUs: later, limit })
-            const fresh = algorithm.decide({ state: undefined, cost: 1, nowUs: later, limit })
+            const used = algorithm.decide({ state: stored, hits: 1, nowUs: later, limit })
+            const fresh = algorithm.decide({ state: undefined, hits: 1, nowUs: later, limit })
             expect([used.admitted, used.remaining]).toEqual([fresh.admitted, fresh.remaining])
           })
         }),

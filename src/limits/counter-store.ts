@@ -7,14 +7,14 @@ import type { Algorithm, Decision, Limit } from './algorithm.ts'
  */
 export type Veto = 'alone' | 'together' | 'never'
 
-/** A _count_: hits to count in one counter, by the algorithm of its rule. */
-export interface CounterHits {
+/** An update of one counter: the hits to count in it, by the algorithm of its rule. */
+export interface CounterUpdate {
   /** Identifies the counter by rule, value and window; no two rules share one. */
   readonly key: string
   readonly algorithm: Algorithm
   readonly limit: Limit
   /** Hits, from -(2^32 - 1) to 2^32 - 1; 0 only reads the counter, a negative number refunds. */
-  readonly cost: number
+  readonly hits: number
   readonly veto: Veto
   /** Whether its window is at most a second, so that it may be in a separate Redis. */
   readonly isPerSecond: boolean
@@ -24,24 +24,26 @@ export interface CounterHits {
 export interface CounterStore {
   /**
    * Counts the hits of one call as `decideTogether` does, by the store's clock. Atomic, unless the
-   * counters are in several hash slots or servers. Returns decisions in the order of `counts`.
+   * counters are in several hash slots or servers. Returns decisions in the order of `updates`.
    * After a StoreError the hits may have been counted.
    */
-  consume(counts: readonly CounterHits[]): Promise<readonly Decision[]>
+  consume(updates: readonly CounterUpdate[]): Promise<readonly Decision[]>
   /** Removes the counters, one after another. Throws StoreError. */
-  reset(counts: readonly CounterHits[]): Promise<void>
+  reset(updates: readonly CounterUpdate[]): Promise<void>
 }
 
 /**
- * Prepares a subset of a call's counts for a separate decision. Quotas deny a call only if all of
+ * Prepares a subset of a call's updates for a separate decision. Quotas deny a call only if all of
  * them are exhausted, so if the subset lacks some of them, its quotas get the veto `never`.
  */
 export function subsetOf(
-  subset: readonly CounterHits[],
-  whole: readonly CounterHits[],
-): readonly CounterHits[] {
-  const quotas = (counts: readonly CounterHits[]) =>
-    counts.filter(({ veto }) => veto === 'together').length
+  subset: readonly CounterUpdate[],
+  whole: readonly CounterUpdate[],
+): readonly CounterUpdate[] {
+  const quotas = (updates: readonly CounterUpdate[]) =>
+    updates.filter(({ veto }) => veto === 'together').length
   if (quotas(subset) === quotas(whole)) return subset
-  return subset.map((count) => (count.veto === 'together' ? { ...count, veto: 'never' } : count))
+  return subset.map((update) =>
+    update.veto === 'together' ? { ...update, veto: 'never' } : update,
+  )
 }

@@ -1,7 +1,7 @@
-// Decides the counts of one call together: a denied call counts only in limits with `denyConsumes`.
-// The script of stores/redis does the same in one atomic step.
+// Decides the updates of one call together: a denied call counts only in limits with
+// `denyConsumes`. The script of stores/redis does the same in one atomic step.
 import type { CounterState, Decision } from './algorithm.ts'
-import type { CounterHits } from './counter-store.ts'
+import type { CounterUpdate } from './counter-store.ts'
 
 /** A counter's new state. */
 interface NewState {
@@ -12,24 +12,24 @@ interface NewState {
 
 /** The decisions for a call. */
 export interface CallDecision {
-  /** In the order of the counts. */
+  /** In the order of the updates. */
   readonly decisions: readonly Decision[]
   /** The changed counters by key. */
   readonly changes: ReadonlyMap<string, NewState>
 }
 
-/** Decides the counts of one call, in their order. `stateOf` returns the stored state. */
+/** Decides the updates of one call, in their order. `stateOf` returns the stored state. */
 export function decideTogether(
-  counts: readonly CounterHits[],
+  updates: readonly CounterUpdate[],
   nowUs: number,
   stateOf: (key: string) => CounterState | undefined,
 ): CallDecision {
-  const requested = decideEach(counts, nowUs, stateOf)
-  if (!isDenied(counts, requested.decisions)) return requested
-  const reducedCounts = counts.map((count) =>
-    countsWhenDenied(count) ? count : { ...count, cost: 0 },
+  const requested = decideEach(updates, nowUs, stateOf)
+  if (!isDenied(updates, requested.decisions)) return requested
+  const reducedUpdates = updates.map((update) =>
+    countsWhenDenied(update) ? update : { ...update, hits: 0 },
   )
-  const reduced = decideEach(reducedCounts, nowUs, stateOf)
+  const reduced = decideEach(reducedUpdates, nowUs, stateOf)
   const decisions = reduced.decisions.map((decision, at) => {
     const { admitted = false, over = 0, retryAfterUs = 0 } = requested.decisions[at] ?? {}
     return { ...decision, admitted, over, retryAfterUs }
@@ -38,14 +38,14 @@ export function decideTogether(
 }
 
 function decideEach(
-  counts: readonly CounterHits[],
+  updates: readonly CounterUpdate[],
   nowUs: number,
   stateOf: (key: string) => CounterState | undefined,
 ): CallDecision {
   const changes = new Map<string, NewState>()
-  const decisions = counts.map(({ key, algorithm, limit, cost }) => {
+  const decisions = updates.map(({ key, algorithm, limit, hits }) => {
     const state = changes.get(key)?.state ?? stateOf(key)
-    const decision = algorithm.decide({ state, cost, nowUs, limit })
+    const decision = algorithm.decide({ state, hits, nowUs, limit })
     const { next, expiresInUs } = decision
     if (next !== undefined) changes.set(key, { state: next, expiresInUs })
     return decision
@@ -54,18 +54,18 @@ function decideEach(
 }
 
 /** Whether hits count although their call is denied; refunds always count. */
-function countsWhenDenied({ cost, limit }: CounterHits): boolean {
-  return cost < 0 || limit.denyConsumes
+function countsWhenDenied({ hits, limit }: CounterUpdate): boolean {
+  return hits < 0 || limit.denyConsumes
 }
 
-/** Whether the decisions of the counts deny their call. */
+/** Whether the decisions for the updates of a call deny it. */
 export function isDenied(
-  counts: readonly CounterHits[],
+  updates: readonly CounterUpdate[],
   decisions: readonly Pick<Decision, 'admitted'>[],
 ): boolean {
-  const deniedOf = (veto: CounterHits['veto']) =>
-    decisions.filter(({ admitted }, at) => counts[at]?.veto === veto && !admitted).length
+  const deniedOf = (veto: CounterUpdate['veto']) =>
+    decisions.filter(({ admitted }, at) => updates[at]?.veto === veto && !admitted).length
   if (deniedOf('alone') > 0) return true
-  const together = counts.filter(({ veto }) => veto === 'together').length
+  const together = updates.filter(({ veto }) => veto === 'together').length
   return together > 0 && deniedOf('together') === together
 }

@@ -18,7 +18,7 @@ import {
   STRUCT_VALUES_MAX,
   structNode,
 } from './decode-struct.ts'
-import { setMetadata } from './own-fields.ts'
+import { applyMetadata } from './curtail-fields.ts'
 import { REPLACES_MAX } from './parse-limit.ts'
 import type { YamlNode } from './parse-yaml.ts'
 import type { AllDiagnostics, Diagnostics } from './rule-fault.ts'
@@ -46,7 +46,7 @@ const unitNames = new Map<number, string>([
 
 /**
  * Decodes one resource. Adds a fault and returns `undefined` if it is malformed; descriptors beyond
- * `descriptorsMax` are left out, because the caller rejects so many.
+ * `descriptorsMax` are skipped, because the caller rejects the resource.
  */
 export function decodeConfig(
   { index, bytes }: RuleResource,
@@ -89,7 +89,7 @@ function readConfig(decoding: ConfigDecoding): MapNode {
   while (reader.at < reader.length) {
     const tag = reader.tag()
     if (tag === tags.CONFIG_DOMAIN) domain = reader.string()
-    else if (tag === tags.CONFIG_DESCRIPTORS) readBelow(decoding, at, descriptors)
+    else if (tag === tags.CONFIG_DESCRIPTORS) readChild(decoding, at, descriptors)
     else if (tag === tags.CONFIG_NAME) reader.skip(tag)
     else skipUnknown(decoding, tag, at)
   }
@@ -99,8 +99,8 @@ function readConfig(decoding: ConfigDecoding): MapNode {
   ])
 }
 
-/** Reads one item of `descriptors`. */
-function readBelow(decoding: ConfigDecoding, parent: Position, list: MapNode[]): void {
+/** Reads one item of `descriptors` into `list`. */
+function readChild(decoding: ConfigDecoding, parent: Position, list: MapNode[]): void {
   const { reader, paths, left } = decoding
   left.descriptors -= 1
   if (left.descriptors < 0) {
@@ -123,8 +123,8 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
   const end = endOf(reader, at)
   const fields = new Map<string, MapNode['entries'][number]>()
   const set = (name: string, value: YamlNode) => fields.set(name, { key: keyNode(name), value })
-  const below: MapNode[] = []
-  let limit: SentLimit | undefined
+  const children: MapNode[] = []
+  let limit: ReceivedLimit | undefined
   let metadata: OpenStruct | undefined
   while (reader.at < end) {
     const tag = reader.tag()
@@ -132,7 +132,7 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
     if (tag === tags.DESCRIPTOR_KEY) set('key', scalarNode('string', reader.string(), at))
     else if (tag === tags.DESCRIPTOR_VALUE) set('value', scalarNode('string', reader.string(), at))
     else if (tag === tags.DESCRIPTOR_LIMIT) limit = readLimit(decoding, at, limit)
-    else if (tag === tags.DESCRIPTOR_DESCRIPTORS) readBelow(decoding, at, below)
+    else if (tag === tags.DESCRIPTOR_DESCRIPTORS) readChild(decoding, at, children)
     else if (tag === tags.DESCRIPTOR_METADATA) {
       metadata ??= openStruct(decoding, at, 'metadata')
       readStruct(decoding, metadata)
@@ -141,8 +141,9 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
   }
   reader.finish(end)
   if (limit !== undefined) set('rate_limit', limitNode(limit))
-  if (below.length > 0) set('descriptors', { kind: 'list', line: at.line, items: below, depth: 1 })
-  if (metadata !== undefined) setMetadata(fields, structNode(metadata), decoding.diagnostics)
+  if (children.length > 0)
+    set('descriptors', { kind: 'list', line: at.line, items: children, depth: 1 })
+  if (metadata !== undefined) applyMetadata(fields, structNode(metadata), decoding.diagnostics)
   return mapNode(at, [...fields.values()])
 }
 
@@ -151,7 +152,7 @@ function flagNode(value: boolean, { line }: Position): YamlNode {
 }
 
 /** A RateLimitPolicy as received. */
-interface SentLimit {
+interface ReceivedLimit {
   readonly at: Position
   unit: number
   requests: number
@@ -164,8 +165,8 @@ interface SentLimit {
 function readLimit(
   decoding: ConfigDecoding,
   parent: Position,
-  first: SentLimit | undefined,
-): SentLimit {
+  first: ReceivedLimit | undefined,
+): ReceivedLimit {
   const { reader, paths } = decoding
   const at = first?.at ?? { line: paths.add(parent.line, 'rate_limit'), depth: parent.depth + 1 }
   const limit = first ?? { at, unit: 0, requests: 0, unlimited: false, name: '', replaces: [] }
@@ -184,7 +185,7 @@ function readLimit(
 }
 
 /** Reads one item of `replaces`; the caller rejects more than the maximum. */
-function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: SentLimit): void {
+function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: ReceivedLimit): void {
   const { reader, paths } = decoding
   if (replaces.length > REPLACES_MAX) {
     reader.delimited()
@@ -203,7 +204,7 @@ function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: SentLim
   replaces.push(mapNode(at, [{ key: keyNode('name'), value: scalarNode('string', name, at) }]))
 }
 
-function limitNode({ at, unit, requests, unlimited, name, replaces }: SentLimit): MapNode {
+function limitNode({ at, unit, requests, unlimited, name, replaces }: ReceivedLimit): MapNode {
   const unitName = unitNames.get(unit) ?? String(unit)
   const { line } = at
   const count = { kind: 'int', text: String(requests), value: requests, line, depth: 0 } as const

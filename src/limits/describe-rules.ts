@@ -92,7 +92,7 @@ export function explainMatch(request: MatchRequest): readonly string[] {
       break
     }
     reason = `${node.path} has no rate_limit; a rule applies only to its own depth`
-    level = node.below
+    level = node.children
   }
   return [...steps, ...(match === 'no-rule' ? [`no rule: ${reason}`] : hitsOf(match))]
 }

@@ -18,21 +18,21 @@ export const fixedWindow: Algorithm = {
   scriptNumbers: () => [],
   refundableUs: ({ resetUs }) => resetUs,
   decide(input) {
-    const { cost, nowUs, limit } = input
+    const { hits, nowUs, limit } = input
     const { requests, windowUs, denyConsumes } = limit
     const { startUs, count, isClamped } = windowOf(input)
-    const after = Math.min(COUNT_MAX, Math.max(0, count + cost))
+    const after = Math.min(COUNT_MAX, Math.max(0, count + hits))
     // A count without denied hits never exceeds the limit: a read checks whether one more hit fits.
-    const requested = cost === 0 && !denyConsumes ? count + 1 : after
-    const admitted = cost < 0 || requested <= requests
+    const requested = hits === 0 && !denyConsumes ? count + 1 : after
+    const admitted = hits < 0 || requested <= requests
     const kept = admitted || denyConsumes ? after : count
     const resetUs = startUs + windowUs - nowUs
     return {
       admitted,
       remaining: Math.max(0, requests - kept),
-      over: overOf({ admitted, cost, beyond: denyConsumes ? after - requests : cost }),
+      over: overOf({ admitted, hits, beyond: denyConsumes ? after - requests : hits }),
       resetUs,
-      retryAfterUs: waitOf({ admitted, isPossible: cost <= requests, resetUs }),
+      retryAfterUs: waitOf({ admitted, isPossible: hits <= requests, resetUs }),
       next: kept === count && !isClamped ? undefined : [startUs, kept],
       expiresInUs: resetUs,
     }
@@ -49,8 +49,8 @@ function windowOf(input: DecisionInput): { startUs: number; count: number; isCla
   return { startUs, count: isClamped || startUs === storedStartUs ? storedCount : 0, isClamped }
 }
 
-function overOf(of: { admitted: boolean; cost: number; beyond: number }): number {
-  return of.admitted ? 0 : Math.min(of.cost, of.beyond)
+function overOf(of: { admitted: boolean; hits: number; beyond: number }): number {
+  return of.admitted ? 0 : Math.min(of.hits, of.beyond)
 }
 
 function waitOf(of: { admitted: boolean; isPossible: boolean; resetUs: number }): number {

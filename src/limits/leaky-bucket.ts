@@ -1,7 +1,7 @@
 // Leaky bucket: admits no burst, but one hit per `windowUs` ÷ `requests`. An earlier hit is denied
 // with the exact wait, because a limiter cannot delay a request.
 import { type Algorithm, REQUESTS_MAX } from './algorithm.ts'
-import { bucketNumbers, checkBucket, decideByDrain } from './token-bucket.ts'
+import { bucketNumbers, checkBucket, decideBucket } from './token-bucket.ts'
 
 /** State: as the token bucket's. The capacity is one hit, or the hits of the call if more. */
 export const leakyBucket: Algorithm = {
@@ -14,8 +14,8 @@ export const leakyBucket: Algorithm = {
   refundableUs: () => Infinity,
   // As with the other algorithms, a call with more hits than `requests` is never admitted.
   decide: (input) =>
-    decideByDrain(input, {
-      burst: Math.max(1, Math.min(input.cost, input.limit.requests)),
+    decideBucket(input, {
+      burst: Math.max(1, Math.min(input.hits, input.limit.requests)),
       singleHits: 1,
     }),
 }

@@ -44,7 +44,7 @@ export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain'
     if (node === undefined) return 'no-rule'
     if (node.isVariable) values += lengthPrefixed(value)
     if (node.hasValueMetric) hasValueMetric = true
-    level = node.below
+    level = node.children
   }
   const rule = node?.rules[0]
   if (node === undefined || rule === undefined) return 'no-rule'
@@ -84,7 +84,7 @@ function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean
     if (node === undefined) return path
     const shown = node.isShared || !(isDetailed || node.hasValueMetric) ? node.value : value
     path += shown === '' ? `.${entry.key}` : `.${entry.key}_${shown}`
-    level = node.below
+    level = node.children
   }
   return path
 }
@@ -97,7 +97,7 @@ function matchOverride(request: MatchRequest, top: RuleLevel): Match {
   let path = domain
   let values = ''
   for (const entry of descriptor.entries) {
-    const value = valueToMatch(top.hashedKeysBelow, entry)
+    const value = valueToMatch(top.hashedKeysInSubtree, entry)
     path += value === '' ? `.${entry.key}` : `.${entry.key}_${value}`
     values += lengthPrefixed(entry.key) + lengthPrefixed(value)
   }

@@ -1,6 +1,6 @@
 // Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
 // each denial. Counts nothing.
-import type { CounterHits } from './counter-store.ts'
+import type { CounterUpdate } from './counter-store.ts'
 import type { Descriptor, LimitRequest } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
 import type { Rule, RuleSet } from './rule.ts'
@@ -10,13 +10,13 @@ import { LimitRequestError, type UncheckedReason } from './verdict.ts'
 export interface Check {
   readonly descriptorIndex: number
   readonly rule: Rule
-  /** Requested hits; `count.cost` is 0 instead if they must not be counted. */
-  readonly hits: number
+  /** Hits of the request; `update.hits` is 0 instead if they must not be counted. */
+  readonly requestedHits: number
   /** The path of the rule in metrics. */
   readonly metricPath: string
   /** The values of the request that select the counter, length-prefixed; see `Match`. */
   readonly values: string
-  readonly count: CounterHits
+  readonly update: CounterUpdate
 }
 
 /** The checks of a call. */
@@ -58,7 +58,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
       if (match === 'unknown-domain') domainHasRules = false
       continue
     }
-    const hits = hitsOf(request, descriptor)
+    const requestedHits = hitsOf(request, descriptor)
     for (const rule of match.rules) {
       for (const name of rule.replaces) replaced.add(name)
       if (rule.limit === undefined) uncheckedReasons[at] = 'unlimited'
@@ -67,14 +67,14 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
         checks.push({
           descriptorIndex: at,
           rule,
-          hits,
+          requestedHits,
           metricPath: match.metricPath,
           values: match.values,
-          count: {
+          update: {
             key,
             algorithm: rule.algorithm,
             limit: rule.limit,
-            cost: hits,
+            hits: requestedHits,
             veto: vetoOf(rule, options),
             isPerSecond: rule.limit.windowUs <= SECOND_US,
           },
@@ -91,7 +91,7 @@ function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
   return descriptor.hits ?? Math.max(1, request.hits)
 }
 
-function vetoOf(rule: Rule, { areAllShadow, areAllQuotas }: PlanOptions): CounterHits['veto'] {
+function vetoOf(rule: Rule, { areAllShadow, areAllQuotas }: PlanOptions): CounterUpdate['veto'] {
   if (areAllShadow || rule.isShadow) return 'never'
   return areAllQuotas || rule.isQuota ? 'together' : 'alone'
 }

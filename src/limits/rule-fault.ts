@@ -1,8 +1,8 @@
 // Collects all faults and warnings of rule files or xDS resources, up to a bound.
 import type { RuleFault } from './rule.ts'
 
-/** Maximum number of listed faults. */
-export const FAULTS_MAX = 1000
+/** Further faults of a set are counted, but their messages are not kept. */
+export const FAULTS_KEPT_MAX = 1000
 
 /** Maximum length of a message, because values in a file may be longer. */
 const MESSAGE_LENGTH_MAX = 1000
@@ -13,14 +13,14 @@ export function renderFault({ file, line, path, message }: RuleFault): string {
   return [file, path, message].filter((text) => text !== '').join(': ')
 }
 
-/** Further faults are counted, not listed. */
-export const FAULTS_LISTED_MAX = 50
+/** Further faults are counted, but not logged. */
+export const FAULTS_LOGGED_MAX = 50
 
 /** Log fields of faults or warnings: their number, and the first ones as lines. */
 export function faultFields(faults: readonly RuleFault[]) {
   return {
     faultCount: countFaults(faults),
-    faults: faults.slice(0, FAULTS_LISTED_MAX).map(renderFault),
+    faults: faults.slice(0, FAULTS_LOGGED_MAX).map(renderFault),
   }
 }
 
@@ -49,7 +49,7 @@ export interface AllDiagnostics {
 
 /** The faults or warnings of one file. */
 interface FaultList {
-  /** The first ones, at most one more than FAULTS_MAX. */
+  /** The first ones, at most one more than FAULTS_KEPT_MAX. */
   readonly kept: RuleFault[]
   count: number
 }
@@ -65,7 +65,7 @@ export function createDiagnostics(): AllDiagnostics {
         lists.push(list)
         return (line: number, message: string) => {
           list.count += 1
-          if (list.kept.length > FAULTS_MAX) return
+          if (list.kept.length > FAULTS_KEPT_MAX) return
           const path = pathOf && { path: pathOf(line) }
           list.kept.push({ file, line, ...path, message: truncated(message) })
         }
@@ -84,9 +84,9 @@ function truncated(message: string): string {
 
 function listOf(lists: readonly FaultList[], kind: string): readonly RuleFault[] {
   const all = lists.flatMap(({ kept }) => kept.toSorted((a, b) => a.line - b.line))
-  const beyond = all[FAULTS_MAX]
+  const beyond = all[FAULTS_KEPT_MAX]
   if (beyond === undefined) return all
-  const omittedCount = lists.reduce((sum, { count }) => sum + count, -FAULTS_MAX)
+  const omittedCount = lists.reduce((sum, { count }) => sum + count, -FAULTS_KEPT_MAX)
   const message = `${kind} that are not listed: ${omittedCount}`
-  return [...all.slice(0, FAULTS_MAX), { ...beyond, message, omittedCount }]
+  return [...all.slice(0, FAULTS_KEPT_MAX), { ...beyond, message, omittedCount }]
 }

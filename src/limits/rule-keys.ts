@@ -4,7 +4,7 @@
 import type { YamlNode, YamlMap } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** Place of a mapping; `nowhere`: below a key whose value must not be a mapping. */
+/** Place of a mapping; `nowhere`: under a key whose value must not be a mapping. */
 type Place = 'file' | 'descriptor' | 'limit' | 'replaced' | 'nowhere'
 
 /** The reference's keys, with the places where they have an effect. */
@@ -28,7 +28,7 @@ const referenceKeys: Readonly<Record<string, readonly Place[]>> = {
 }
 
 /** The additional keys of Curtail. */
-const ourKeys: Readonly<Record<string, readonly Place[]>> = {
+const curtailKeys: Readonly<Record<string, readonly Place[]>> = {
   rate_limits: ['descriptor'],
   hashed: ['descriptor'],
   algorithm: ['limit'],
@@ -46,7 +46,7 @@ const placeNames: Readonly<Record<Place, string>> = {
   nowhere: 'nothing',
 }
 
-const placesBelow: Readonly<Record<string, Place>> = {
+const placesOfChildren: Readonly<Record<string, Place>> = {
   descriptors: 'descriptor',
   rate_limit: 'limit',
   rate_limits: 'limit',
@@ -63,7 +63,7 @@ export function checkKeys(root: YamlMap, diagnostics: Diagnostics): void {
     checked.add(map)
     for (const { key, value } of map.entries) {
       const name = checkKey(key, place, diagnostics)
-      if (name !== 'metadata') checkValue(value, placesBelow[name] ?? 'nowhere')
+      if (name !== 'metadata') checkValue(value, placesOfChildren[name] ?? 'nowhere')
     }
   }
   const checkValue = (value: YamlNode, place: Place) => {
@@ -93,7 +93,8 @@ function checkKey(key: YamlNode, place: Place, diagnostics: Diagnostics): string
   }
   const name = key.text
   const referencePlaces = Object.hasOwn(referenceKeys, name) ? referenceKeys[name] : undefined
-  const places = referencePlaces ?? (Object.hasOwn(ourKeys, name) ? ourKeys[name] : undefined)
+  const places =
+    referencePlaces ?? (Object.hasOwn(curtailKeys, name) ? curtailKeys[name] : undefined)
   if (places === undefined) diagnostics.fault(key.line, `config error, unknown key '${name}'`)
   else if (!places.includes(place) && place !== 'nowhere') {
     const allowed = places.map((each) => placeNames[each]).join(' or ')

@@ -2,19 +2,19 @@
 // files while the main thread builds the rules in slices.
 import { findAlgorithm } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
-import { addNode, emptyLevel, noDescriptors, type OpenLevel } from './rule-tree.ts'
+import { addNode, emptyLevel, noDescriptors, type MutableRuleLevel } from './rule-tree.ts'
 
 /** A domain or a descriptor. Contains no functions. */
 export interface RuleRecord {
-  /** Index of the record above this one; -1: the record is a domain. */
+  /** Index of the parent record; -1: the record is a domain. */
   readonly parent: number
   readonly domain?: string
-  readonly node?: Omit<RuleNode, 'rules' | 'below'>
+  readonly node?: Omit<RuleNode, 'rules' | 'children'>
   readonly rules: readonly PlainRule[]
-  /** The keys of the level below; absent: the level has no descriptors. */
-  readonly below?: {
+  /** The hashed keys of its level of children; absent: it has no children. */
+  readonly children?: {
     readonly hashedKeys: readonly string[]
-    readonly hashedKeysBelow: readonly string[]
+    readonly hashedKeysInSubtree: readonly string[]
   }
 }
 
@@ -24,25 +24,27 @@ type PlainRule = Omit<Rule, 'algorithm' | 'path'> & { readonly algorithm: string
 /** The records of a set, each after its parent. */
 export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
   let count = 0
-  function* below(level: RuleLevel, own: number): Generator<RuleRecord> {
+  function* childrenOf(level: RuleLevel, parent: number): Generator<RuleRecord> {
     // In the order of the file, because the first matching wildcard decides.
     const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
     for (const node of [...exact, ...level.any.values()]) {
-      const { rules: limits, below: inner, ...plain } = node
-      yield { ...keysOf(inner), parent: own, node: plain, rules: limits.map(plainOf) }
-      yield* below(inner, count++)
+      const { rules: limits, children, ...plain } = node
+      yield { ...keysOf(children), parent, node: plain, rules: limits.map(plainOf) }
+      yield* childrenOf(children, count++)
     }
   }
   for (const [domain, level] of rules) {
     yield { ...keysOf(level), parent: -1, domain, rules: [] }
-    yield* below(level, count++)
+    yield* childrenOf(level, count++)
   }
 }
 
-function keysOf(level: RuleLevel): Pick<RuleRecord, 'below'> {
+function keysOf(level: RuleLevel): Pick<RuleRecord, 'children'> {
   if (level === noDescriptors) return {}
-  const { hashedKeys, hashedKeysBelow } = level
-  return { below: { hashedKeys: [...hashedKeys], hashedKeysBelow: [...hashedKeysBelow] } }
+  const { hashedKeys, hashedKeysInSubtree } = level
+  return {
+    children: { hashedKeys: [...hashedKeys], hashedKeysInSubtree: [...hashedKeysInSubtree] },
+  }
 }
 
 function plainOf(rule: Rule): PlainRule {
@@ -68,7 +70,7 @@ export class RuleBuilder {
   readonly rules: RuleSet
   readonly #domains = new Map<string, RuleLevel>()
   /** By the index of their record; `undefined`: the level has no descriptors. */
-  readonly #levels: (OpenLevel | undefined)[] = []
+  readonly #levels: (MutableRuleLevel | undefined)[] = []
   /** One copy of each string that many records contain. */
   readonly #shared = new Map<string, string>()
 
@@ -77,10 +79,10 @@ export class RuleBuilder {
   }
 
   /** Adds the next record. Throws if the level of its parent does not exist. */
-  add({ parent, domain, node, rules, below: keys }: RuleRecord): void {
-    const below = keys && levelWith(keys)
-    this.#levels.push(below)
-    if (domain !== undefined) this.#domains.set(domain, below ?? noDescriptors)
+  add({ parent, domain, node, rules, children: keys }: RuleRecord): void {
+    const children = keys && levelWith(keys)
+    this.#levels.push(children)
+    if (domain !== undefined) this.#domains.set(domain, children ?? noDescriptors)
     if (node === undefined) return
     const level = this.#levels[parent]
     if (level === undefined) throw new Error(`Cannot add a rule: level ${parent} does not exist`)
@@ -93,7 +95,7 @@ export class RuleBuilder {
       isVariable: node.isVariable,
       isShared: node.isShared,
       hasValueMetric: node.hasValueMetric,
-      below: below ?? noDescriptors,
+      children: children ?? noDescriptors,
     }
     addNode(level, built, { isHashed })
   }
@@ -126,9 +128,9 @@ export class RuleBuilder {
   }
 }
 
-function levelWith(keys: NonNullable<RuleRecord['below']>): OpenLevel {
+function levelWith(keys: NonNullable<RuleRecord['children']>): MutableRuleLevel {
   const level = emptyLevel()
   for (const key of keys.hashedKeys) level.hashedKeys.add(key)
-  for (const key of keys.hashedKeysBelow) level.hashedKeysBelow.add(key)
+  for (const key of keys.hashedKeysInSubtree) level.hashedKeysInSubtree.add(key)
   return level
 }

@@ -3,26 +3,26 @@ import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { splitPattern } from './wildcard.ts'
 
 /** A level under construction. */
-export interface OpenLevel extends RuleLevel {
+export interface MutableRuleLevel extends RuleLevel {
   readonly exact: Map<string, Map<string, RuleNode>>
   readonly wildcards: { readonly node: RuleNode; readonly segments: readonly string[] }[]
   readonly any: Map<string, RuleNode>
   readonly hashedKeys: Set<string>
-  readonly hashedKeysBelow: Set<string>
+  readonly hashedKeysInSubtree: Set<string>
 }
 
 /** A level without descriptors. */
-export function emptyLevel(): OpenLevel {
+export function emptyLevel(): MutableRuleLevel {
   return {
     exact: new Map(),
     wildcards: [],
     any: new Map(),
     hashedKeys: new Set(),
-    hashedKeysBelow: new Set(),
+    hashedKeysInSubtree: new Set(),
   }
 }
 
-/** The level below a descriptor without descriptors; shared, because most descriptors have it. */
+/** The children of a descriptor without any; shared, because most descriptors have none. */
 export const noDescriptors: RuleLevel = emptyLevel()
 
 /**
@@ -30,7 +30,7 @@ export const noDescriptors: RuleLevel = emptyLevel()
  * its key exists with the other setting of `hashed`.
  */
 export function addNode(
-  level: OpenLevel,
+  level: MutableRuleLevel,
   node: RuleNode,
   { isHashed }: { readonly isHashed: boolean },
 ): 'added' | 'duplicate' | 'mixed' {
@@ -40,8 +40,8 @@ export function addNode(
   if (value === '' ? level.any.has(key) : values?.has(value) === true) return 'duplicate'
   if (keyExists && level.hashedKeys.has(key) !== isHashed) return 'mixed'
   if (isHashed) level.hashedKeys.add(key)
-  if (isHashed) level.hashedKeysBelow.add(key)
-  for (const each of node.below.hashedKeysBelow) level.hashedKeysBelow.add(each)
+  if (isHashed) level.hashedKeysInSubtree.add(key)
+  for (const each of node.children.hashedKeysInSubtree) level.hashedKeysInSubtree.add(each)
   if (value === '') level.any.set(key, node)
   else {
     level.exact.set(key, (values ?? new Map<string, RuleNode>()).set(value, node))
@@ -58,30 +58,31 @@ export function listRules(rules: RuleSet): readonly Rule[] {
 
 /** The same, lazily. */
 export function* eachRule(rules: RuleSet): Generator<Rule> {
-  for (const level of rules.values()) yield* rulesBelow(level)
+  for (const level of rules.values()) yield* rulesInSubtree(level)
 }
 
-function* rulesBelow(level: RuleLevel): Generator<Rule> {
+function* rulesInSubtree(level: RuleLevel): Generator<Rule> {
   for (const values of level.exact.values())
     for (const node of values.values()) yield* rulesAt(node)
   for (const node of level.any.values()) yield* rulesAt(node)
 }
 
-function* rulesAt({ rules, below }: RuleNode): Generator<Rule> {
+function* rulesAt({ rules, children }: RuleNode): Generator<Rule> {
   yield* rules
-  yield* rulesBelow(below)
+  yield* rulesInSubtree(children)
 }
 
 /** The number of descriptors of a set. */
 export function countDescriptors(rules: RuleSet): number {
-  return [...rules.values()].reduce((sum, level) => sum + countBelow(level), 0)
+  return [...rules.values()].reduce((sum, level) => sum + countInSubtree(level), 0)
 }
 
-function countBelow({ exact, any }: RuleLevel): number {
+function countInSubtree({ exact, any }: RuleLevel): number {
   let count = 0
   for (const values of [...exact.values(), any]) {
     count += values.size
-    for (const { below } of values.values()) if (below !== noDescriptors) count += countBelow(below)
+    for (const { children } of values.values())
+      if (children !== noDescriptors) count += countInSubtree(children)
   }
   return count
 }

@@ -58,7 +58,8 @@ export interface RuleNode {
   readonly isShared: boolean
   /** Whether metrics contain the value of the request. */
   readonly hasValueMetric: boolean
-  readonly below: RuleLevel
+  /** The descriptors nested in this one. */
+  readonly children: RuleLevel
 }
 
 /** Descriptors of one depth. */
@@ -71,8 +72,8 @@ export interface RuleLevel {
   readonly any: ReadonlyMap<string, RuleNode>
   /** Keys whose values are replaced by `sha256:<hex>` before they are matched. */
   readonly hashedKeys: ReadonlySet<string>
-  /** The hashed keys at this depth and below. */
-  readonly hashedKeysBelow: ReadonlySet<string>
+  /** The hashed keys of this level and of all levels under it. */
+  readonly hashedKeysInSubtree: ReadonlySet<string>
 }
 
 /** All rules, by domain. */

@@ -17,7 +17,13 @@ import { type YamlMap, parseYaml } from './parse-yaml.ts'
 import { type AllDiagnostics, createDiagnostics, type Diagnostics } from './rule-fault.ts'
 import { checkKeys } from './rule-keys.ts'
 import type { RuleFault, RuleLevel, RuleNode, RuleSet } from './rule.ts'
-import { addNode, emptyLevel, lengthPrefixed, noDescriptors, type OpenLevel } from './rule-tree.ts'
+import {
+  addNode,
+  emptyLevel,
+  lengthPrefixed,
+  noDescriptors,
+  type MutableRuleLevel,
+} from './rule-tree.ts'
 
 /** Maximum depth of nested descriptors. */
 export const DEPTH_MAX = 32
@@ -44,7 +50,7 @@ export type ParsedRuleFiles =
 
 /** State of parsing a set of files. */
 interface Parsing {
-  readonly rules: Map<string, OpenLevel>
+  readonly rules: Map<string, MutableRuleLevel>
   readonly diagnostics: AllDiagnostics
   readonly mergeDomains: boolean
   readonly defaults: LimitDefaults
@@ -114,7 +120,7 @@ function levelOf(
   { rules, mergeDomains }: Parsing,
   { text, line }: { text: string; line: number },
   diagnostics: Diagnostics,
-): OpenLevel {
+): MutableRuleLevel {
   const level = emptyLevel()
   const existing = rules.get(text)
   if (text === '') diagnostics.fault(line, 'config file cannot have empty domain')
@@ -127,7 +133,7 @@ function levelOf(
 /** The position of a descriptor in the set. */
 interface DescriptorContext {
   readonly parsing: Parsing
-  readonly level: OpenLevel
+  readonly level: MutableRuleLevel
   /** Path of its parent. */
   readonly path: string
   readonly identity: string
@@ -152,7 +158,7 @@ function loadDescriptor(fields: Fields, context: DescriptorContext): void {
     isVariable: value === '' || (value.includes('*') && !isShared),
     isShared,
     hasValueMetric: readFlag(fields, 'value_to_metric'),
-    below: loadBelow(fields, { ...context, path, identity }),
+    children: loadChildren(fields, { ...context, path, identity }),
   }
   if (isRejected || key === '') return
   const added = addNode(context.level, node, { isHashed })
@@ -164,12 +170,12 @@ function loadDescriptor(fields: Fields, context: DescriptorContext): void {
   }
 }
 
-function loadBelow(fields: Fields, parent: DescriptorContext): RuleLevel {
-  const below = readMaps(fields, 'descriptors')
-  if (below.length === 0) return noDescriptors
+function loadChildren(fields: Fields, parent: DescriptorContext): RuleLevel {
+  const children = readMaps(fields, 'descriptors')
+  if (children.length === 0) return noDescriptors
   const level = emptyLevel()
   const context = { ...parent, level, depth: parent.depth + 1 }
-  for (const map of below) {
+  for (const map of children) {
     loadDescriptor({ map, diagnostics: fields.diagnostics }, context)
   }
   return level

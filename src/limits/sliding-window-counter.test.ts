@@ -10,6 +10,6 @@ test('denied hits have a wait, even if rounding lets them fit now', () => {
   // The limit was lowered: the previous window has more hits than it admits now.
   const state = [10 * HOUR_US, 0, 3_987_221_493]
   const nowUs = 10 * HOUR_US + 3_088_644_675
-  const { admitted, retryAfterUs } = slidingWindowCounter.decide({ state, cost: 1, nowUs, limit })
+  const { admitted, retryAfterUs } = slidingWindowCounter.decide({ state, hits: 1, nowUs, limit })
   expect([admitted, retryAfterUs]).toEqual([false, 1])
 })

@@ -12,7 +12,7 @@ export const slidingWindowCounter: Algorithm = {
   scriptNumbers: () => [],
   refundableUs: ({ resetUs }, { windowUs }) => resetUs % windowUs || windowUs,
   decide(input) {
-    const { state, cost, nowUs, limit } = input
+    const { state, hits, nowUs, limit } = input
     const { requests, windowUs } = limit
     const [stateStartUs = -Infinity, storedCurrent = 0, storedPrevious = 0] = state ?? []
     const currentUs = nowUs - (nowUs % windowUs)
@@ -29,15 +29,15 @@ export const slidingWindowCounter: Algorithm = {
       previous,
       elapsedUs: nowUs - startUs,
     }
-    const admitted = cost < 0 || estimate(window) + Math.max(1, cost) <= requests
-    const after = { ...window, current: admitted ? Math.max(0, current + cost) : current }
+    const admitted = hits < 0 || estimate(window) + Math.max(1, hits) <= requests
+    const after = { ...window, current: admitted ? Math.max(0, current + hits) : current }
     const resetUs = resetOf(after)
     return {
       admitted,
       remaining: Math.max(0, Math.floor(requests - estimate(after))),
-      over: admitted ? 0 : cost,
+      over: admitted ? 0 : hits,
       resetUs,
-      retryAfterUs: admitted ? 0 : waitUs(window, Math.max(1, cost)),
+      retryAfterUs: admitted ? 0 : waitUs(window, Math.max(1, hits)),
       next:
         after.current === current && !isClamped ? undefined : [startUs, after.current, previous],
       expiresInUs: startUs + 2 * windowUs - nowUs,
@@ -66,25 +66,25 @@ function resetOf({ windowUs, current, previous, elapsedUs }: Snapshot): number {
 }
 
 /**
- * Time until `cost` hits fit: in the current window, or in the next one, in which its hits count as
+ * Time until these hits fit: in the current window, or in the next one, in which its hits count as
  * those of the previous window.
  */
-function waitUs(window: Snapshot, cost: number): number {
+function waitUs(window: Snapshot, hits: number): number {
   const { requests, windowUs, current, elapsedUs } = window
-  if (cost > requests) return Infinity
-  const thisWindow = firstFit(window, cost)
+  if (hits > requests) return Infinity
+  const thisWindow = firstFit(window, hits)
   // At least 1, because rounding can let denied hits fit now, and 0 means admitted.
   if (thisWindow < windowUs) return Math.max(1, thisWindow - elapsedUs)
   const next: Snapshot = { ...window, current: 0, previous: current, elapsedUs: 0 }
-  return windowUs - elapsedUs + firstFit(next, cost)
+  return windowUs - elapsedUs + firstFit(next, hits)
 }
 
 /** Time since the window's start at which the hits first fit; `windowUs`: not before its end. */
 function firstFit(
   { requests, windowUs, current, previous, elapsedUs }: Snapshot,
-  cost: number,
+  hits: number,
 ): number {
-  const available = requests - current - cost
+  const available = requests - current - hits
   if (available < 0) return windowUs
   if (previous <= available) return elapsedUs
   return Math.max(elapsedUs, Math.ceil(windowUs - (available * windowUs) / previous))

@@ -12,29 +12,32 @@ export const slidingWindowLog: Algorithm = {
   scriptNumbers: () => [],
   refundableUs: () => Infinity,
   decide(input) {
-    const { cost, nowUs, limit } = input
+    const { hits, nowUs, limit } = input
     const { requests, windowUs } = limit
-    const { stored, isClamped } = clampedHits(input)
+    const { stored, isClamped } = clampedHitTimes(input)
     const atUs = Math.max(nowUs, stored.at(-1) ?? nowUs) // setting the clock back drops no hits
-    const hits = stored.filter((hitUs) => hitUs > atUs - windowUs)
-    const admitted = cost <= 0 ? cost < 0 || hits.length < requests : hits.length + cost <= requests
-    const after = !admitted || cost === 0 ? hits : withCost(hits, cost, atUs)
+    const hitTimes = stored.filter((hitUs) => hitUs > atUs - windowUs)
+    const admitted =
+      hits <= 0 ? hits < 0 || hitTimes.length < requests : hitTimes.length + hits <= requests
+    const after = !admitted || hits === 0 ? hitTimes : withHits(hitTimes, hits, atUs)
     const newestUs = after.at(-1)
     const resetUs = newestUs === undefined ? 0 : newestUs + windowUs - nowUs
     return {
       admitted,
       remaining: Math.max(0, requests - after.length),
-      over: admitted ? 0 : cost,
+      over: admitted ? 0 : hits,
       resetUs,
-      retryAfterUs: admitted ? 0 : admittedAtUs({ hits, cost: Math.max(1, cost), limit }) - nowUs,
-      next: after.length === stored.length && cost <= 0 && !isClamped ? undefined : after,
+      retryAfterUs: admitted
+        ? 0
+        : admittedAtUs({ hitTimes, hits: Math.max(1, hits), limit }) - nowUs,
+      next: after.length === stored.length && hits <= 0 && !isClamped ? undefined : after,
       expiresInUs: resetUs,
     }
   },
 }
 
-/** The hits; those too far ahead move to the newest other hit, or to `nowUs` if that is later. */
-function clampedHits(input: DecisionInput): { stored: readonly number[]; isClamped: boolean } {
+/** The stored times; those too far ahead become the newest other one, or `nowUs` if later. */
+function clampedHitTimes(input: DecisionInput): { stored: readonly number[]; isClamped: boolean } {
   const stored = input.state ?? []
   if (!isTooFarAhead(stored.at(-1) ?? 0, input)) return { stored, isClamped: false }
   const plausible = stored.filter((hitUs) => !isTooFarAhead(hitUs, input))
@@ -43,19 +46,19 @@ function clampedHits(input: DecisionInput): { stored: readonly number[]; isClamp
   return { stored: [...plausible, ...moved], isClamped: true }
 }
 
-function withCost(hits: readonly number[], cost: number, atUs: number): number[] {
-  if (cost < 0) return hits.slice(0, Math.max(0, hits.length + cost))
-  return [...hits, ...Array.from({ length: cost }, () => atUs)]
+function withHits(hitTimes: readonly number[], hits: number, atUs: number): number[] {
+  if (hits < 0) return hitTimes.slice(0, Math.max(0, hitTimes.length + hits))
+  return [...hitTimes, ...Array.from({ length: hits }, () => atUs)]
 }
 
 /** The time at which enough hits have left the window; Infinity if they never fit. */
 function admittedAtUs(input: {
-  hits: readonly number[]
-  cost: number
+  hitTimes: readonly number[]
+  hits: number
   limit: { requests: number; windowUs: number }
 }) {
-  const { hits, cost, limit } = input
-  if (cost > limit.requests) return Infinity
-  const leaving = hits[hits.length + cost - limit.requests - 1] ?? 0
+  const { hitTimes, hits, limit } = input
+  if (hits > limit.requests) return Infinity
+  const leaving = hitTimes[hitTimes.length + hits - limit.requests - 1] ?? 0
   return leaving + limit.windowUs
 }

@@ -9,7 +9,7 @@ import {
   REQUESTS_MAX,
 } from './algorithm.ts'
 
-/** State: [time of the write, level at that time, `hitUnits`]; see `decideByDrain`. */
+/** State: [time of the write, level at that time, `hitUnits`]; see `decideBucket`. */
 export const tokenBucket: Algorithm = {
   name: 'token_bucket',
   takesBurst: true,
@@ -18,7 +18,7 @@ export const tokenBucket: Algorithm = {
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
   refundableUs: () => Infinity,
-  decide: (input) => decideByDrain(input, { burst: input.limit.burst }),
+  decide: (input) => decideBucket(input, { burst: input.limit.burst }),
 }
 
 /** Checks that `burst` hits, in units of the level, are an exact integer. */
@@ -39,30 +39,30 @@ export function bucketNumbers(limit: Limit): readonly number[] {
  * The state stores the used tokens as a level that hits raise and time drains: a hit adds
  * `hitUnits`, a microsecond drains `drainUnits`. Whole numbers, so that no rounding errors add up.
  */
-export function decideByDrain(
+export function decideBucket(
   input: DecisionInput,
   /** `burst`: hits admitted in one call; `singleHits`: hits admitted by calls of one hit each. */
   { burst, singleHits = burst }: { burst: number; singleHits?: number },
 ): Decision {
-  const { cost, nowUs, limit } = input
-  if (limit.requests === 0) return zeroLimitDecision(cost)
+  const { hits, nowUs, limit } = input
+  if (limit.requests === 0) return zeroLimitDecision(hits)
   const { hitUnits, drainUnits } = bucketUnitsOf(limit)
   const { stateTimeUs, usedUnits, isClamped } = lastWrite(input, hitUnits)
   const atUs = Math.max(nowUs, stateTimeUs) // setting the clock back drains nothing
   const level = Math.max(0, usedUnits - (atUs - stateTimeUs) * drainUnits)
   const full = burst * hitUnits
-  const requested = level + Math.max(1, cost) * hitUnits
-  const admitted = cost < 0 || requested <= full
-  const after = admitted ? Math.max(0, level + cost * hitUnits) : level
+  const requested = level + Math.max(1, hits) * hitUnits
+  const admitted = hits < 0 || requested <= full
+  const after = admitted ? Math.max(0, level + hits * hitUnits) : level
   // If the clock was set back, nothing drains until it reaches the time of the state.
   const untilUs = (units: number) => atUs - nowUs + Math.ceil(units / drainUnits)
   const resetUs = after === 0 ? 0 : untilUs(after)
   return {
     admitted,
     remaining: Math.max(0, Math.floor((singleHits * hitUnits - after) / hitUnits)),
-    over: admitted ? 0 : cost,
+    over: admitted ? 0 : hits,
     resetUs,
-    retryAfterUs: admitted ? 0 : cost > burst ? Infinity : untilUs(requested - full),
+    retryAfterUs: admitted ? 0 : hits > burst ? Infinity : untilUs(requested - full),
     next: after === level && !isClamped ? undefined : [atUs, after, hitUnits],
     expiresInUs: resetUs,
   }
@@ -103,9 +103,9 @@ function commonDivisor(a: number, b: number): number {
 }
 
 /** The decision for a limit of 0 requests, whose bucket never drains. */
-function zeroLimitDecision(cost: number): Decision {
-  const admitted = cost < 0
+function zeroLimitDecision(hits: number): Decision {
+  const admitted = hits < 0
   const retryAfterUs = admitted ? 0 : Infinity
-  const over = admitted ? 0 : cost
+  const over = admitted ? 0 : hits
   return { admitted, remaining: 0, over, resetUs: 0, retryAfterUs, next: undefined, expiresInUs: 0 }
 }

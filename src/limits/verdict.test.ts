@@ -56,7 +56,7 @@ const decided = (of: {
 }): CheckedLimit => ({
   descriptorIndex: of.descriptorIndex ?? 0,
   rule: { ...rule, ...of.rule },
-  hits: of.hits ?? 1,
+  requestedHits: of.hits ?? 1,
   decision: { ...admitted, ...of.decision },
 })
 const second = { descriptorIndex: 1 }

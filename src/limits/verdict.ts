@@ -50,8 +50,8 @@ export class LimitRequestError extends StacklessError {
 export interface CheckedLimit {
   readonly descriptorIndex: number
   readonly rule: Rule
-  /** Requested hits. */
-  readonly hits: number
+  /** Hits of the request; 0 or less if it only reads or refunds. */
+  readonly requestedHits: number
   readonly decision: Decision
 }
 
@@ -115,7 +115,7 @@ export function reportedLimitOf(
   let reported: CheckedLimit | undefined
   for (const one of checked) {
     if (one.rule.isShadow) continue
-    if (code === 'OVER_LIMIT' ? one.decision.admitted : one.hits <= 0) continue
+    if (code === 'OVER_LIMIT' ? one.decision.admitted : one.requestedHits <= 0) continue
     if (reported === undefined || precedes(one, reported)) reported = one
   }
   if (reported?.rule.limit === undefined) return undefined

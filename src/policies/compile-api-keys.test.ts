@@ -74,7 +74,7 @@ test('an entry without a value matches all other keys, and each has its own coun
   expect(matchOf(policies, 'two')).toMatchObject({ name: 'shop/per-client' })
   const revoked = rulesOf(compile([any, withKeys('shop/keys', keys(), { createdMs: 1 })], GRANTS))
   const node = revoked.get('shop')?.exact.get('route')?.get('create')
-  expect(node?.below.hashedKeys).toEqual(new Set(['api_key'])) // no output shows the values
+  expect(node?.children.hashedKeys).toEqual(new Set(['api_key'])) // no output shows the values
 })
 
 test.each([
@@ -184,8 +184,8 @@ test('keys count towards the share of the namespace, and those beyond it are ign
     ) ?? []
   expect(Number(count)).toBeGreaterThan(200)
   expect(Number(count) + Number(rest)).toBe(1000)
-  const { below } = rulesOf(compiled).get('shop')?.exact.get('route')?.get('create') ?? {}
-  expect(below?.exact.get('api_key')?.size).toBe(Number(count))
+  const { children } = rulesOf(compiled).get('shop')?.exact.get('route')?.get('create') ?? {}
+  expect(children?.exact.get('api_key')?.size).toBe(Number(count))
   const bytes = compiled.resources.reduce((sum, resource) => sum + resource.length, 0)
   expect(bytes).toBeLessThan(100_000)
   expect(compiled.outcomes.get('shop/older')).toEqual({ accepted: true })

@@ -109,7 +109,7 @@ function writeFields(limits: DescriptorLimits | undefined, isHashed: boolean): v
   if (limits?.mode === 'Audit') writer.number(tags.DESCRIPTOR_SHADOW, 1)
   if (limits === undefined && !isHashed) return
   const metadata = writer.open(tags.DESCRIPTOR_METADATA)
-  writeEntry(tags.OWN_KEY, {
+  writeEntry(tags.CURTAIL_KEY, {
     ...(isHashed && { hashed: true }),
     ...(limits && { rate_limits: limits.limits.map((each) => fieldsOf(each, limits)) }),
   })

@@ -38,4 +38,4 @@ export const LIMIT_REPLACES = tagOf(5, DELIMITED)
 export const REPLACE_NAME = tagOf(1, DELIMITED)
 
 /** The key in `metadata` whose fields other servers ignore; responses do not return it. */
-export const OWN_KEY = 'curtail.dev'
+export const CURTAIL_KEY = 'curtail.dev'

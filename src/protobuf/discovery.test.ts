@@ -31,6 +31,7 @@ test('a first request contains the node', () => {
       userAgentName: 'curtail',
       userAgentVersion: '1.0.0',
     },
+    resourceNames: [],
     typeUrl: 'type/T',
     responseNonce: '',
     errorDetail: null,
@@ -38,13 +39,17 @@ test('a first request contains the node', () => {
 })
 
 test('a later request contains the version, the nonce and the error', () => {
-  const later = { ...request, node: undefined, version: 'v1', nonce: 'n2', error: 'é'.repeat(500) }
-  expect(parseRequest(writeDiscoveryRequest(later))).toEqual({
+  const error = 'é'.repeat(500)
+  const resourceNames = ['a', 'b'.repeat(200)]
+  const about = { ...request, node: undefined, resourceNames }
+  const later = writeDiscoveryRequest({ ...about, version: 'v1', nonce: 'n2', error })
+  expect(parseRequest(later)).toEqual({
     versionInfo: 'v1',
     node: null,
+    resourceNames,
     typeUrl: 'type/T',
     responseNonce: 'n2',
-    errorDetail: { code: 3, message: 'é'.repeat(500) },
+    errorDetail: { code: 3, message: error },
   })
 })
 
@@ -59,9 +64,11 @@ const response = {
 }
 
 test('a response', () => {
-  const message = responseBytes(response)
+  const message = responseBytes({ ...response, controlPlane: { identifier: 'c' } })
   const read = readDiscoveryResponse(message)
-  expect(read).toMatchObject({ version: 'v7', nonce: 'n7', typeUrl: 'type/T', message })
+  const about = { version: 'v7', nonce: 'n7', typeUrl: 'type/T', controlPlane: 'c' }
+  expect(read).toMatchObject({ ...about, message })
+  expect(readDiscoveryResponse(responseBytes(response)).controlPlane).toBe('')
   expect(read.resources.map(({ typeUrl, bytes }) => [typeUrl, bytes.length])).toEqual([
     ['type/A', 1],
     ['type/B', 5000],
@@ -91,10 +98,12 @@ test('a server reads the id of the node, and an error even if it is empty', () =
   const node = { id: 'n1', metadata: new Map(), userAgentName: 'u', userAgentVersion: '1' }
   const read = (given: Partial<DiscoveryRequest>) =>
     readDiscoveryRequest(writeDiscoveryRequest({ ...request, node: undefined, ...given }))
-  expect(read({ node })).toEqual({ ...request, node: 'n1' })
+  const resourceNames = ['a', '']
+  expect(read({ node, resourceNames })).toEqual({ ...request, resourceNames, node: 'n1' })
   expect(read({ version: 'v1', nonce: 'n2', error: '' })).toEqual({
     ...request,
     node: '',
+    resourceNames: [],
     version: 'v1',
     nonce: 'n2',
     error: '',
@@ -115,7 +124,11 @@ test('a request cut within a field is malformed', () => {
 test('a server writes a response', () => {
   const resources = [Buffer.from('a'), Buffer.alloc(5000, 'b')]
   const { versionInfo: version, nonce, typeUrl } = response
-  const message = writeDiscoveryResponse({ version, nonce, typeUrl, resources })
-  const typed = resources.map((value) => ({ typeUrl, value }))
-  expect(parseResponse(message)).toEqual({ ...response, resources: typed })
+  const given = { version, nonce, typeUrl, resources }
+  const parsed = { ...response, resources: resources.map((value) => ({ typeUrl, value })) }
+  expect(parseResponse(writeDiscoveryResponse(given))).toEqual({ ...parsed, controlPlane: null })
+  expect(parseResponse(writeDiscoveryResponse({ ...given, controlPlane: 'c' }))).toEqual({
+    ...parsed,
+    controlPlane: { identifier: 'c' },
+  })
 })

@@ -9,6 +9,9 @@ import { WireWriter } from './wire-writer.ts'
 export const ADS_METHOD =
   '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
 
+/** The identifier that the controller's server sends in its responses. */
+export const CONTROL_PLANE = 'curtail'
+
 /** A resource: a google.protobuf.Any. */
 interface AnyResource {
   readonly typeUrl: string
@@ -22,6 +25,8 @@ export interface DiscoveryResponse {
   readonly nonce: string
   readonly typeUrl: string
   readonly resources: readonly AnyResource[]
+  /** The identifier of the server; empty: it sends none. */
+  readonly controlPlane: string
   /** The serialized response itself. */
   readonly message: Buffer
 }
@@ -33,6 +38,8 @@ export interface WrittenResponse {
   /** The type of the resources. */
   readonly typeUrl: string
   readonly resources: readonly Uint8Array[]
+  /** The identifier of the server. @default none */
+  readonly controlPlane?: string
 }
 
 /** The process that sends requests. */
@@ -50,6 +57,8 @@ export interface DiscoveryRequest {
   /** The version of the active resources; empty: none. */
   readonly version: string
   readonly typeUrl: string
+  /** The names of the resources. @default all */
+  readonly resourceNames?: readonly string[]
   /** The response that it accepts or rejects; empty in the first request of a stream. */
   readonly nonce: string
   /** Why the response is rejected; `undefined`: it is accepted. */
@@ -59,15 +68,19 @@ export interface DiscoveryRequest {
 /** A request as a server reads it: `error` also if it is empty; `node`: the id of the node. */
 export interface ReceivedRequest extends Omit<DiscoveryRequest, 'node'> {
   readonly node: string
+  readonly resourceNames: readonly string[]
 }
 
 const VERSION = tagOf(1, DELIMITED)
 const RESPONSE_RESOURCES = tagOf(2, DELIMITED)
 const RESPONSE_TYPE = tagOf(4, DELIMITED)
 const RESPONSE_NONCE = tagOf(5, DELIMITED)
+const RESPONSE_CONTROL_PLANE = tagOf(6, DELIMITED)
+const CONTROL_PLANE_IDENTIFIER = tagOf(1, DELIMITED)
 const ANY_TYPE = tagOf(1, DELIMITED)
 const ANY_VALUE = tagOf(2, DELIMITED)
 const REQUEST_NODE = tagOf(2, DELIMITED)
+const REQUEST_NAMES = tagOf(3, DELIMITED)
 const REQUEST_TYPE = tagOf(4, DELIMITED)
 const REQUEST_NONCE = tagOf(5, DELIMITED)
 const REQUEST_ERROR = tagOf(6, DELIMITED)
@@ -86,17 +99,19 @@ export const RESOURCES_MAX = 10_000
 export function readDiscoveryResponse(message: Buffer): DiscoveryResponse {
   const reader = new WireReader(message, 'DiscoveryResponse', false)
   const resources: AnyResource[] = []
-  let [version, nonce, typeUrl] = ['', '', '']
+  let [version, nonce, typeUrl, controlPlane] = ['', '', '', '']
   while (reader.at < reader.length) {
     const tag = reader.tag()
     if (tag === VERSION) version = reader.string()
+    else if (tag === RESPONSE_CONTROL_PLANE)
+      controlPlane = readString(reader, CONTROL_PLANE_IDENTIFIER)
     else if (tag === RESPONSE_TYPE) typeUrl = reader.string()
     else if (tag === RESPONSE_NONCE) nonce = reader.string()
     else if (tag === RESPONSE_RESOURCES && resources.length <= RESOURCES_MAX) {
       resources.push(readAny(reader))
     } else reader.skip(tag)
   }
-  return { version, nonce, typeUrl, resources, message }
+  return { version, nonce, typeUrl, resources, controlPlane, message }
 }
 
 function readAny(reader: WireReader): AnyResource {
@@ -115,11 +130,12 @@ function readAny(reader: WireReader): AnyResource {
 
 /** Serializes a request. */
 export function writeDiscoveryRequest(request: DiscoveryRequest): Buffer {
-  const { node, version, typeUrl, nonce, error } = request
+  const { node, version, resourceNames = [], typeUrl, nonce, error } = request
   const writer = new WireWriter()
   writer.start()
   if (version !== '') writer.string(VERSION, version)
   if (node !== undefined) writeNode(writer, node)
+  for (const name of resourceNames) writer.string(REQUEST_NAMES, name)
   writer.string(REQUEST_TYPE, typeUrl)
   if (nonce !== '') writer.string(REQUEST_NONCE, nonce)
   if (error !== undefined) {
@@ -155,17 +171,19 @@ function writeNode(writer: WireWriter, node: DiscoveryNode): void {
 export function readDiscoveryRequest(message: Buffer): ReceivedRequest {
   const reader = new WireReader(message, 'DiscoveryRequest', false)
   let [node, version, typeUrl, nonce] = ['', '', '', '']
+  const resourceNames: string[] = []
   let error: string | undefined
   while (reader.at < reader.length) {
     const tag = reader.tag()
     if (tag === VERSION) version = reader.string()
     else if (tag === REQUEST_NODE) node = readString(reader, NODE_ID)
+    else if (tag === REQUEST_NAMES) resourceNames.push(reader.string())
     else if (tag === REQUEST_TYPE) typeUrl = reader.string()
     else if (tag === REQUEST_NONCE) nonce = reader.string()
     else if (tag === REQUEST_ERROR) error = readString(reader, STATUS_MESSAGE)
     else reader.skip(tag)
   }
-  return { node, version, typeUrl, nonce, error }
+  return { node, version, resourceNames, typeUrl, nonce, error }
 }
 
 /** The string field `wanted` of a nested message; empty without it. */
@@ -183,7 +201,7 @@ function readString(reader: WireReader, wanted: number): string {
 
 /** Serializes a response. The nonce is last: a client that knows it has read the response. */
 export function writeDiscoveryResponse(response: WrittenResponse): Buffer {
-  const { version, nonce, typeUrl, resources } = response
+  const { version, nonce, typeUrl, resources, controlPlane = '' } = response
   const writer = new WireWriter()
   writer.start()
   writer.string(VERSION, version)
@@ -194,6 +212,11 @@ export function writeDiscoveryResponse(response: WrittenResponse): Buffer {
     writer.close(any)
   }
   writer.string(RESPONSE_TYPE, typeUrl)
+  if (controlPlane !== '') {
+    const opened = writer.open(RESPONSE_CONTROL_PLANE)
+    writer.string(CONTROL_PLANE_IDENTIFIER, controlPlane)
+    writer.close(opened)
+  }
   writer.string(RESPONSE_NONCE, nonce)
   return writer.finish()
 }

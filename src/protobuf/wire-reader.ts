@@ -1,6 +1,6 @@
 // Reads protobuf's wire format for hand-written parsers; independent of the messages. Malformed
 // bytes result in a WireError, never in a crash.
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { StacklessError } from './stackless-error.ts'
 import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
 
@@ -30,6 +30,8 @@ export class WireReader {
   private readonly message: string
   /** The bytes of a large message as Latin-1, one character for each byte. */
   private readonly latin1: string | undefined
+  /** The end of a field that has only ASCII bytes and contains the position. */
+  private asciiEnd = 0
 
   /** `message` is the type in errors; `hasStrings`: whether most of it is short strings. */
   constructor(bytes: Buffer, message: string, hasStrings = true) {
@@ -87,6 +89,14 @@ export class WireReader {
     return end
   }
 
+  /** The same for a field with many strings, which are then read faster. */
+  endOfStrings(): number {
+    const end = this.endOfField()
+    const isLarge = this.latin1 !== undefined
+    this.asciiEnd = isLarge && isAscii(this.bytes.subarray(this.at, end)) ? end : 0
+    return end
+  }
+
   /** Reads a string. */
   string(): string {
     const end = this.endOfField()
@@ -94,7 +104,7 @@ export class WireReader {
     this.at = end
     if (this.latin1 !== undefined && end - start <= SUBSTRING_CHARACTERS_MAX) {
       const string = this.latin1.slice(start, end)
-      if (isAscii(string)) return string
+      if (end <= this.asciiEnd || hasOnlyAscii(string)) return string
     }
     const string = this.bytes.toString('utf8', start, end)
     if (string.includes('\ufffd') && !isUtf8(this.bytes.subarray(start, end))) {
@@ -158,7 +168,7 @@ export class WireReader {
   }
 }
 
-function isAscii(string: string): boolean {
+function hasOnlyAscii(string: string): boolean {
   for (let at = 0; at < string.length; at += 1) {
     if (string.charCodeAt(at) > 127) return false
   }

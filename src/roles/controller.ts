@@ -263,9 +263,9 @@ function openPolicies(
     grants,
     store: secret === undefined ? undefined : { secret: { namespace, name: secret }, serialize },
     // Loaded only here: few installations need it.
-    openServer: async (onChange) => {
+    openServer: async (on) => {
       const { openAdsServer } = await import('../grpc/ads/ads-server.ts')
-      return openAdsServer({ ...listener, onChange, log, metrics })
+      return openAdsServer({ ...listener, ...on, log, metrics })
     },
     wallMs: Date.now,
     scheduler: systemScheduler,

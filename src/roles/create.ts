@@ -122,7 +122,7 @@ function attach(given: { config: Config; service: Service; components: Component
     nowMs,
     monotonicMs,
     metrics,
-    onStored: (code: string) => invalidator.invalidate(code),
+    invalidateCaches: (code: string) => invalidator.invalidate(code),
     isStoreAvailable: components.isStoreAvailable,
     onErrorAfterResponse: service.onTaskError('create-link'),
   }

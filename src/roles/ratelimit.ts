@@ -14,6 +14,7 @@ import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
 import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
 import { openXdsRules } from '../limiter/rules/xds-rules.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
+import { AUDIT_TYPE_URL } from '../limiter/stats/audit-counts.ts'
 import { createRecorder, startMinutes } from '../limiter/stats/record-decisions.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
 import * as limiter from '../limiter/settings/settings.ts'
@@ -132,11 +133,13 @@ function openSource(context: Context, denyCache: DenyCache | undefined): Promise
   const denyConsumes = !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
   const deps = { config, denyConsumes, defaultAlgorithm, stats, denyCache, log }
   if (config.CONFIG_TYPE === 'FILE') return openRules(deps)
+  const reports = { typeUrl: AUDIT_TYPE_URL, take: () => stats.audit.take() }
   return openXdsRules({
     ...deps,
     server: config.CONFIG_GRPC_XDS_SERVER_URL,
     signal,
-    connect: (on) => openAdsClient({ config, typeUrl: RULES_TYPE_URL, metrics, log, ...on }),
+    connect: (on) =>
+      openAdsClient({ config, typeUrl: RULES_TYPE_URL, reports, metrics, log, ...on }),
   })
 }
 
@@ -150,8 +153,8 @@ function openStore(context: Context, plan: RedisPlan): LimiterStore {
     health.note('redis', state)
     for (const update of healthListeners) update()
   })
-  const { watch, onFailure, onOpenChange } = createStoreReports({ ...context, storeHealth })
-  const watchOf = (redis: string) => ({ ...watch(redis), onReload: logReloads(log, redis) })
+  const { listenersOf, onFailure, onOpenChange } = createStoreReports({ ...context, storeHealth })
+  const watchOf = (redis: string) => ({ ...listenersOf(redis), onReload: logReloads(log, redis) })
   const connection = connectRedis(plan.main, watchOf('counters'))
   const perSecond = plan.perSecond && connectRedis(plan.perSecond, watchOf('per-second'))
   const { keyPrefix } = plan

@@ -1,7 +1,7 @@
-// How the contract uses a counter store: counts for new counters, by a clock that the test sets.
+// How the contract uses a counter store: updates of new counters, by a clock that the test sets.
 import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
-import type { CounterHits, CounterStore } from '../../src/limits/counter-store.ts'
+import type { CounterUpdate, CounterStore } from '../../src/limits/counter-store.ts'
 
 /** An open store whose clock the tests set. */
 export interface OpenedCounterStore {
@@ -33,10 +33,10 @@ export function useOf(opened: () => OpenedCounterStore) {
     wait(us: number) {
       setClock(nowUs + us)
     },
-    consume: (counts: readonly CounterHits[]) => opened().store.consume(counts),
-    reset: (counts: readonly CounterHits[]) => opened().store.reset(counts),
-    async one(count: CounterHits): Promise<Decision> {
-      const [decision] = await opened().store.consume([count])
+    consume: (updates: readonly CounterUpdate[]) => opened().store.consume(updates),
+    reset: (updates: readonly CounterUpdate[]) => opened().store.reset(updates),
+    async one(update: CounterUpdate): Promise<Decision> {
+      const [decision] = await opened().store.consume([update])
       if (decision === undefined) throw new Error('the store returned no decision')
       return decision
     },
@@ -47,13 +47,13 @@ export function useOf(opened: () => OpenedCounterStore) {
 export type Use = ReturnType<typeof useOf>
 
 /** One hit for a new counter. */
-export function newCount(algorithm: Algorithm, limit: Partial<Limit> = {}): CounterHits {
+export function newUpdate(algorithm: Algorithm, limit: Partial<Limit> = {}): CounterUpdate {
   const shape = { requests: REQUESTS, windowUs: WINDOW_US, denyConsumes: false, ...limit }
   return {
     key: `counter ${String(keysCreated++)}`,
     algorithm,
     limit: { burst: shape.requests, ...shape },
-    cost: 1,
+    hits: 1,
     veto: 'alone',
     isPerSecond: false,
   }
@@ -67,11 +67,11 @@ export function algorithmOf(name: string): Algorithm {
 }
 
 /** The hits that an unused counter admits immediately. */
-export function capacityOf(algorithm: Algorithm, { limit } = newCount(algorithm)): number {
-  return algorithm.decide({ state: undefined, cost: 0, nowUs: START_US, limit }).remaining
+export function capacityOf(algorithm: Algorithm, { limit } = newUpdate(algorithm)): number {
+  return algorithm.decide({ state: undefined, hits: 0, nowUs: START_US, limit }).remaining
 }
 
 /** Exhausts a new counter. */
-export async function fill(use: Use, count: CounterHits): Promise<void> {
-  for (let i = 0; i < capacityOf(count.algorithm); i++) await use.one(count)
+export async function fill(use: Use, update: CounterUpdate): Promise<void> {
+  for (let i = 0; i < capacityOf(update.algorithm); i++) await use.one(update)
 }

@@ -10,19 +10,19 @@ local function write(state, ttl)
   redis.call('PEXPIRE', state.key, ttl)
 end
 
-local function decide(state, cost, now, limit)
+local function decide(state, hits, now, limit)
   local window, half = limit.window, limit[1]
   local clamped = state[1] > now + window
   local count = now < state[1] + window and state[2] or 0
   local start = count > 0 and not clamped and state[1] or now
-  local admitted = cost < 0 or count + math.max(1, cost) <= half
-  local after = admitted and math.max(0, count + cost) or count
+  local admitted = hits < 0 or count + math.max(1, hits) <= half
+  local after = admitted and math.max(0, count + hits) or count
   local reset = after == 0 and 0 or start + window - now
-  local retry = math.max(1, cost) > half and NEVER or reset
+  local retry = math.max(1, hits) > half and NEVER or reset
   local changed = nil
   if after ~= count or clamped then
     changed = { start, after, key = state.key }
   end
-  return admitted, math.max(0, half - after), admitted and 0 or cost, reset, retry, changed, reset
+  return admitted, math.max(0, half - after), admitted and 0 or hits, reset, retry, changed, reset
 end
 return { decide = decide, read = read, write = write }

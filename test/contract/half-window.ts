@@ -14,22 +14,22 @@ export const halfWindow: Algorithm = {
   scriptNumbers: (limit) => [halfOf(limit)],
   refundableUs: ({ resetUs }) => resetUs,
   decide(input) {
-    const { state, cost, nowUs, limit } = input
+    const { state, hits, nowUs, limit } = input
     const { windowUs } = limit
-    const [storedUs = -Infinity, hits = 0] = state ?? []
+    const [storedUs = -Infinity, storedHits = 0] = state ?? []
     const isClamped = isTooFarAhead(storedUs, input)
-    const count = nowUs < storedUs + windowUs ? hits : 0
+    const count = nowUs < storedUs + windowUs ? storedHits : 0
     const startUs = count > 0 && !isClamped ? storedUs : nowUs
     const half = halfOf(limit)
-    const admitted = cost < 0 || count + Math.max(1, cost) <= half
-    const after = admitted ? Math.max(0, count + cost) : count
+    const admitted = hits < 0 || count + Math.max(1, hits) <= half
+    const after = admitted ? Math.max(0, count + hits) : count
     const resetUs = after === 0 ? 0 : startUs + windowUs - nowUs
     return {
       admitted,
       remaining: Math.max(0, half - after),
-      over: admitted ? 0 : cost,
+      over: admitted ? 0 : hits,
       resetUs,
-      retryAfterUs: admitted ? 0 : Math.max(1, cost) > half ? Infinity : resetUs,
+      retryAfterUs: admitted ? 0 : Math.max(1, hits) > half ? Infinity : resetUs,
       next: after === count && !isClamped ? undefined : [startUs, after],
       expiresInUs: resetUs,
     }

@@ -21,7 +21,8 @@ export function creationOf(name: string, mutation: CacheMutation): Process {
       const used = mutation.creation?.(invalidator, cache) ?? invalidator
       await create(perform, {
         before: () => (mutation.invalidatesFirst === true ? used.invalidate(CODE) : undefined),
-        onStored: () => (mutation.invalidatesFirst === true ? undefined : used.invalidate(CODE)),
+        invalidateCaches: () =>
+          mutation.invalidatesFirst === true ? undefined : used.invalidate(CODE),
       })
       await drained()
       return 'done'
@@ -32,7 +33,10 @@ export function creationOf(name: string, mutation: CacheMutation): Process {
 /** One request to create the link. */
 export async function create(
   perform: Perform,
-  hooks: { before?: () => Promise<void> | undefined; onStored: () => Promise<void> | undefined },
+  hooks: {
+    before?: () => Promise<void> | undefined
+    invalidateCaches: () => Promise<void> | undefined
+  },
 ): Promise<void> {
   const unused = () => Promise.reject(new Error('unexpected call'))
   const outcome = await createLink(
@@ -50,7 +54,7 @@ export async function create(
       nowMs: () => 0,
       monotonicMs: () => 0,
       metrics,
-      onStored: hooks.onStored,
+      invalidateCaches: hooks.invalidateCaches,
       newWriterId: () => 'w',
     },
     { longUrl: 'https://x.example/', alias: CODE, ttlDays: undefined, idempotencyKey: undefined },

@@ -10,7 +10,7 @@ export function brokenClaims(
   const broken = [...groups.values()].flatMap((clients) => brokenForKey(state, clients))
   for (const [name, kind] of state.results) {
     if (kind === 'threw') broken.push('a request threw an error')
-    const isRejected = kind === 'store-unavailable' || kind === 'outcome-unknown'
+    const isRejected = kind === 'not-created' || kind === 'outcome-unknown'
     // Each step of a request has at least one retry before its deadline.
     if (isRejected && run.faults <= 1) broken.push('503 after one fault')
     if (state.retries.includes(name) && kind !== 'created' && !isRejected) {
@@ -57,7 +57,7 @@ function brokenForKey(state: ClaimState, clients: readonly Client[]): string[] {
 
 /** With a key, a retry completes the request under the writer id of the first. */
 function mustStoreNone(kind: string, clients: readonly Client[]): boolean {
-  return kind === 'key-reused' || (kind === 'store-unavailable' && clients.length === 1)
+  return kind === 'key-reused' || (kind === 'not-created' && clients.length === 1)
 }
 
 function countOf(values: readonly (string | undefined)[]): number {

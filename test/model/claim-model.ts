@@ -84,7 +84,7 @@ function depsOf(perform: Perform, name: string, startMs: number): CreateDeps {
     },
     random: () => 0.5, // runs are replayed
     newWriterId: () => `${name}.${String(ids++)}`,
-    onStored: () => undefined,
+    invalidateCaches: () => undefined,
     links: linksOf(perform),
     intents: intentsOf(perform),
     supply: {

@@ -4,7 +4,7 @@
 import { createDecideLimits } from '../../src/limiter/decide/decide-limits.ts'
 import type { GuardedStore, Undecided } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
-import type { CounterHits } from '../../src/limits/counter-store.ts'
+import type { CounterUpdate } from '../../src/limits/counter-store.ts'
 import { parseRules } from '../../src/limits/rules.ts'
 import type { DecideLimits } from '../../src/limits/verdict.ts'
 import {
@@ -27,7 +27,7 @@ export interface Behaviour {
 }
 
 interface InFlight {
-  readonly hits: readonly CounterHits[]
+  readonly updates: readonly CounterUpdate[]
   readonly loses: Behaviour['loses']
   readonly countedAtMs: number
   readonly respondsAtMs: number
@@ -102,7 +102,7 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
   const behaviour: Behaviour = { delayMs: 1, loses: 'nothing', isOpen: false }
   let inFlight: InFlight[] = []
   let sentMs: number | undefined
-  const send = (hits: readonly CounterHits[]) => {
+  const send = (updates: readonly CounterUpdate[]) => {
     sentMs ??= clock.ms
     const last = inFlight.at(-1)
     const countedAtMs = Math.max(last?.countedAtMs ?? 0, clock.ms + behaviour.delayMs)
@@ -110,7 +110,7 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
     return new Promise<readonly Decision[] | Undecided>((resolve) => {
       const delayedResult = new Promise<readonly Decision[] | undefined>((resolveDelayed) => {
         inFlight.push({
-          hits,
+          updates,
           loses: behaviour.loses,
           countedAtMs,
           respondsAtMs,
@@ -134,8 +134,8 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
   }
   const timeouts: { atMs: number; onTimeout: () => void }[] = []
   const store: GuardedStore = {
-    decide: (hits) =>
-      behaviour.isOpen ? Promise.resolve({ delayedResult: undefined }) : send(hits),
+    decide: (updates) =>
+      behaviour.isOpen ? Promise.resolve({ delayedResult: undefined }) : send(updates),
     isOpen: () => behaviour.isOpen,
     isUnresponsive: () => sentMs !== undefined && clock.ms - sentMs >= UNRESPONSIVE_MS,
     stop: () => Promise.resolve(),
@@ -144,7 +144,7 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
     while ((timeouts[0]?.atMs ?? Infinity) <= clock.ms) timeouts.shift()?.onTimeout()
     for (const one of inFlight) {
       if (one.countedAtMs > clock.ms) break
-      if (!one.isCounted && one.loses !== 'before') one.decisions = shared.consumeNow(one.hits)
+      if (!one.isCounted && one.loses !== 'before') one.decisions = shared.consumeNow(one.updates)
       one.isCounted = true
     }
     const isDue = ({ respondsAtMs }: InFlight) => respondsAtMs <= clock.ms

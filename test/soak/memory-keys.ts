@@ -1,7 +1,7 @@
 // Ten million distinct keys in the in-memory counter store, in this process: the store keeps at
 // most its bound of counters, and the memory of the process does not grow.
 import { algorithms } from '../../src/limits/algorithms.ts'
-import type { CounterHits } from '../../src/limits/counter-store.ts'
+import type { CounterUpdate } from '../../src/limits/counter-store.ts'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 import { createRandom } from '../kit/random.ts'
 import { maxByQuarter } from '../kit/resident-bytes.ts'
@@ -24,17 +24,17 @@ export function run({ seed, log }: { seed: number; log: (line: string) => void }
     countersMax: COUNTERS_MAX,
   })
   let keys = 0
-  const nextHits = (): CounterHits => {
+  const nextUpdate = (): CounterUpdate => {
     const limit = { requests: 10, windowUs: DAY_US, burst: 10, denyConsumes: random.chance(0.5) }
     const algorithm = random.pick(algorithms)
     const key = `shop|route=redirect|client=${(keys++).toString(36)}`
-    const cost = random.chance(0.1) ? 11 : 1 // a tenth is denied immediately
-    return { key, algorithm, limit, cost, veto: 'alone', isPerSecond: false }
+    const hits = random.chance(0.1) ? 11 : 1 // a tenth is denied immediately
+    return { key, algorithm, limit, hits, veto: 'alone', isPerSecond: false }
   }
   const consumeUpTo = (upTo: number): readonly number[] => {
     const samples: number[] = []
     for (let next = keys; keys < upTo;) {
-      store.consumeNow(Array.from({ length: 1 + random.int(HITS_MAX) }, nextHits))
+      store.consumeNow(Array.from({ length: 1 + random.int(HITS_MAX) }, nextUpdate))
       if (keys < next) continue
       next += SAMPLE_EVERY_KEYS
       samples.push(process.memoryUsage.rss())

@@ -18,6 +18,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { runAdsStream, type StreamFailure } from './ads-stream.ts'
 import { failureReasons, retryDelayMs } from './retry-delay.ts'
+import { createReportSender, type Reports } from './send-reports.ts'
 import {
   newSession,
   type Rejection,
@@ -41,6 +42,8 @@ export interface AdsClientDeps {
     response: DiscoveryResponse,
     superseded: AbortSignal,
   ) => Promise<Rejection | undefined>
+  /** What Curtail's controller receives in addition; `undefined`: nothing. */
+  readonly reports?: Reports | undefined
   /** Called for each failed attempt and each stream that was closed. */
   readonly onFailure: () => void
   readonly metrics: Pick<Metrics, 'xdsConnected' | 'xdsResponses' | 'xdsFailures'>
@@ -156,14 +159,20 @@ function logRejection(
   return { message, isRetryable: false }
 }
 
-/** Connects the state machine of the subscription to streams and to `apply`. */
-function createSubscription({ config, typeUrl, apply, metrics, log }: AdsClientDeps) {
-  const node = {
+function nodeOf(config: XdsConfig) {
+  return {
     id: config.CONFIG_GRPC_XDS_NODE_ID,
     metadata: config.CONFIG_GRPC_XDS_NODE_METADATA,
     userAgentName: 'curtail',
     userAgentVersion: version,
   }
+}
+
+/** Connects the state machine of the subscription to streams and to `apply`. */
+function createSubscription(deps: AdsClientDeps) {
+  const { config, typeUrl, apply, metrics, log } = deps
+  const reporting = createReportSender(deps.reports)
+  const node = nodeOf(config)
   let session: Session<Arrived> = newSession
   let stream = 0
   let isHealthy = false
@@ -208,6 +217,7 @@ function createSubscription({ config, typeUrl, apply, metrics, log }: AdsClientD
         onMessage: (message: Buffer) => {
           const response = { ...readDiscoveryResponse(message), stream: own }
           isHealthy = true
+          reporting.onResponse(response.controlPlane, sendBytes)
           dispatch({ kind: 'received', response })
         },
       }
@@ -217,6 +227,7 @@ function createSubscription({ config, typeUrl, apply, metrics, log }: AdsClientD
      * the maximum time until an attempt: the next failure is then the first in a row.
      */
     close(): boolean {
+      reporting.onClose()
       metrics.xdsConnected.set(0)
       dispatch({ kind: 'closed', stream })
       const openMs = monotonicMs() - openedAtMs

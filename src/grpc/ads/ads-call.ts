@@ -3,6 +3,11 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import { type ReceivedRequest, readDiscoveryRequest } from '../../protobuf/discovery.ts'
 import { WireError } from '../../protobuf/wire-reader.ts'
+import {
+  AUDIT_TYPE_URL,
+  parseAuditCounts,
+  type RuleHits,
+} from '../../limiter/stats/audit-counts.ts'
 import { RULES_TYPE_URL } from '../../limiter/rules/version-parser.ts'
 import { type CallFault, statusCodes } from '../http2/status-codes.ts'
 import { encodeStatusMessage } from '../http2/status-message.ts'
@@ -31,13 +36,15 @@ export interface AdsCallDeps {
   readonly budget: Budget
   /** Called after each change that concerns the limiter, and when the call is closed. */
   readonly onChange: () => void
+  /** Called with each report of the limiter. */
+  readonly onAudit: (counts: readonly RuleHits[]) => void
 }
 
 /** Why a connection without a subscription is closed. */
 export const NOT_SUBSCRIBED = 'the client has not subscribed to rules'
 /** A request that is larger is rejected; it contains metadata of the node, or a list of faults. */
 const REQUEST_BYTES_MAX = 64 * 1024
-/** Requests within one interval of checks that neither subscribe nor settle a version. */
+/** Requests within one interval of checks that neither subscribe nor settle a version: reports. */
 const UNPRODUCTIVE_MAX = 100
 const NODE_LENGTH_MAX = 253
 const VERSION_LENGTH_MAX = 200
@@ -140,6 +147,11 @@ export class AdsCall {
       const version = request.version.slice(0, VERSION_LENGTH_MAX)
       const message = error?.slice(0, MESSAGE_LENGTH_MAX)
       this.dispatch({ kind: 'request', nonce: request.nonce, version, error: message })
+    } else if (typeUrl === AUDIT_TYPE_URL) {
+      const counts = parseAuditCounts(request.resourceNames)
+      if (counts === undefined) this.deps.report('protocol', 'a limiter sends a malformed report')
+      else this.deps.onAudit(counts)
+      this.countUnproductive()
     } else {
       const type = JSON.stringify(typeUrl.slice(0, VERSION_LENGTH_MAX))
       this.deps.report('type', `a limiter requests resources of another type: ${type}`)

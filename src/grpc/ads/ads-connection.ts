@@ -10,7 +10,13 @@ import {
 import type { Duplex } from 'node:stream'
 import type { Budget } from '../http2/process-bounds.ts'
 import { ADS_METHOD } from '../../protobuf/discovery.ts'
-import { AdsCall, type EncodedVersion, NOT_SUBSCRIBED, rejectCall } from './ads-call.ts'
+import {
+  AdsCall,
+  type AdsCallDeps,
+  type EncodedVersion,
+  NOT_SUBSCRIBED,
+  rejectCall,
+} from './ads-call.ts'
 import type { ReportFault } from './report-faults.ts'
 
 /** The dependencies of a connection. */
@@ -20,6 +26,7 @@ export interface AdsConnectionDeps {
   /** For incomplete requests. */
   readonly budget: Budget
   readonly onChange: () => void
+  readonly onAudit: AdsCallDeps['onAudit']
   readonly onClose: () => void
   /** The interval of pings, and the time within which a limiter must respond. */
   readonly keepaliveMs: number
@@ -85,8 +92,7 @@ export class AdsConnection {
       rejectCall(stream, isGrpc)
       return
     }
-    const { newest, report, budget, onChange } = this.deps
-    this.call = new AdsCall(stream, { newest: newest(), report, budget, onChange })
+    this.call = new AdsCall(stream, { ...this.deps, newest: this.deps.newest() })
   }
 
   private check(): void {

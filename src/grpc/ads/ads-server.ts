@@ -5,11 +5,11 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { RULES_TYPE_URL } from '../../limiter/rules/version-parser.ts'
 import type { TlsFiles } from '../../process/tls-files.ts'
-import { writeDiscoveryResponse } from '../../protobuf/discovery.ts'
+import { CONTROL_PLANE, writeDiscoveryResponse } from '../../protobuf/discovery.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { ProcessBounds, processMax } from '../http2/process-bounds.ts'
-import type { EncodedVersion } from './ads-call.ts'
+import type { AdsCallDeps, EncodedVersion } from './ads-call.ts'
 import { AdsConnection } from './ads-connection.ts'
 import { listen } from './listen.ts'
 import { createFaultReport } from './report-faults.ts'
@@ -52,6 +52,7 @@ export interface AdsServerOptions {
   readonly tls?: TlsFiles | undefined
   /** Called when a limiter has connected, left, accepted or rejected a version. */
   readonly onChange: () => void
+  readonly onAudit: AdsCallDeps['onAudit']
   readonly log: Pick<Log, 'warn' | 'error'>
   readonly metrics: Pick<Metrics, 'adsFaults'>
   /** A limiter that does not respond leaves within twice this time. @default 10,000 */
@@ -68,7 +69,7 @@ const CLOSE_MS_MAX = 1000
 
 /** Opens the server; limiters wait until the first version is published. Throws OperatorError. */
 export async function openAdsServer(options: AdsServerOptions): Promise<AdsServer> {
-  const { port, tls, onChange, log, keepaliveMs = KEEPALIVE_MS } = options
+  const { port, tls, onChange, onAudit, log, keepaliveMs = KEEPALIVE_MS } = options
   const reportFor = createFaultReport(log, options.metrics)
   const max = { ...processMax, connections: CONNECTIONS_MAX, messages: INCOMPLETE_BYTES_MAX }
   const bounds = new ProcessBounds(() => undefined, max)
@@ -91,6 +92,7 @@ export async function openAdsServer(options: AdsServerOptions): Promise<AdsServe
       report,
       budget: share.budgets.messages,
       onChange,
+      onAudit,
       onClose: () => {
         share.close()
         connections.delete(connection)
@@ -137,7 +139,8 @@ const PREFIX_BYTES = 5
 /** The gRPC message, with a nonce that only a client knows that has read it. */
 function encode({ version, resources }: PublishedVersion): EncodedVersion {
   const nonce = randomBytes(12).toString('hex')
-  const message = writeDiscoveryResponse({ version, nonce, typeUrl: RULES_TYPE_URL, resources })
+  const about = { version, nonce, typeUrl: RULES_TYPE_URL, controlPlane: CONTROL_PLANE }
+  const message = writeDiscoveryResponse({ ...about, resources })
   const framed = Buffer.allocUnsafeSlow(PREFIX_BYTES + message.length)
   framed[0] = 0 // not compressed
   framed.writeUInt32BE(message.length, 1)

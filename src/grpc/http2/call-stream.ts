@@ -1,6 +1,6 @@
 // One call on an HTTP/2 connection: sends responses within the client's flow-control windows. The
 // connection removes a stream once both sides have closed it. Does not parse messages.
-import type { Allowances, Budget } from './process-bounds.ts'
+import type { Budgets, Budget } from './process-bounds.ts'
 import { type CallFault, statusCodes } from './status-codes.ts'
 import type { ResponseHeaders } from './response-headers.ts'
 import { encodeStatusMessage } from './status-message.ts'
@@ -20,7 +20,7 @@ export interface StreamHost {
   /** The connection's send window in bytes. */
   sendWindow: number
   /** The connection's budgets by kind. */
-  readonly share: Allowances
+  readonly budgets: Budgets
   /** Called when the response of a call is complete, successful or not. */
   responded(stream: CallStream, isOk: boolean): void
   /** Spends from the abuse budget, for work that is unproductive or expensive. */
@@ -40,7 +40,7 @@ export interface StreamHost {
 /** Handles a call. */
 export interface CallListener {
   /** Receives a chunk of the request; the listener may keep the bytes. */
-  receive(bytes: Buffer, isLast: boolean): void
+  receive(bytes: Buffer, endStream: boolean): void
   /** Called when all pending output has been sent. */
   drained?(): void
   /** Called once, when the stream is closed by either side. */
@@ -64,11 +64,11 @@ export class CallStream {
   deadlineMs = Infinity
   listener: CallListener | undefined
   private readonly host: StreamHost
-  private isWorking = true
+  private isHandlerRunning = true
   private hasSentHeaders = false
   private isFinishing = false
-  private waiting: Buffer[] | undefined
-  private waitingBytes = 0
+  private pendingOutput: Buffer[] | undefined
+  private pendingBytes = 0
 
   constructor(host: StreamHost, id: number, sendWindow: number) {
     this.host = host
@@ -77,8 +77,8 @@ export class CallStream {
   }
 
   /** The connection's budget for incomplete messages. */
-  get messages(): Budget {
-    return this.host.share.messages
+  get messageBudget(): Budget {
+    return this.host.budgets.messages
   }
 
   /** Spends from the abuse budget, for work that is unproductive or expensive. */
@@ -93,12 +93,12 @@ export class CallStream {
 
   /** Whether the handler is still running; the client may have cancelled the call. */
   get isInProgress(): boolean {
-    return this.isWorking
+    return this.isHandlerRunning
   }
 
   /** Whether written output is still pending. */
   get isBlocked(): boolean {
-    return this.waiting !== undefined
+    return this.pendingOutput !== undefined
   }
 
   /** Sends the only message of the response and completes the call. */
@@ -124,21 +124,21 @@ export class CallStream {
     const prefix = Buffer.alloc(5)
     prefix.writeUInt32BE(message.length, 1)
     const bytes = prefix.length + message.length
-    if (!this.host.share.output.acquire(bytes)) {
+    if (!this.host.budgets.output.acquire(bytes)) {
       this.reset(errorCodes.enhanceYourCalm)
       return
     }
-    this.waitingBytes += bytes
-    this.waiting ??= []
-    this.waiting.push(Buffer.concat([prefix, message]))
-    this.sendWaiting()
+    this.pendingBytes += bytes
+    this.pendingOutput ??= []
+    this.pendingOutput.push(Buffer.concat([prefix, message]))
+    this.sendPending()
   }
 
   /** Completes a successful call after all pending output. */
   end(): void {
     if (this.isClosed) return
     this.isFinishing = true
-    if (this.waiting === undefined) this.finish()
+    if (this.pendingOutput === undefined) this.finish()
   }
 
   /** Completes the call with an error status; drops pending output. */
@@ -176,17 +176,17 @@ export class CallStream {
   }
 
   /** Called when the handler is done: the slot is freed once the stream is closed. */
-  done(): void {
-    if (!this.isWorking) return
-    this.isWorking = false
+  handlerDone(): void {
+    if (!this.isHandlerRunning) return
+    this.isHandlerRunning = false
     if (this.isClosed) this.host.freeSlot()
   }
 
   /** Counts body bytes; resets the stream and returns false if content-length differs (§8.1.1). */
-  countBody(bytes: number, isLast: boolean): boolean {
+  countBody(bytes: number, endStream: boolean): boolean {
     if (this.bodyBytesLeft === undefined) return true
     this.bodyBytesLeft -= bytes
-    if (isLast ? this.bodyBytesLeft === 0 : this.bodyBytesLeft >= 0) return true
+    if (endStream ? this.bodyBytesLeft === 0 : this.bodyBytesLeft >= 0) return true
     this.reset(errorCodes.protocol)
     return false
   }
@@ -202,8 +202,8 @@ export class CallStream {
   /** Resumes sending. */
   pump(): void {
     if (!this.isBlocked) return
-    this.sendWaiting()
-    if (this.waiting === undefined) this.drained()
+    this.sendPending()
+    if (this.pendingOutput === undefined) this.drained()
   }
 
   private drained(): void {
@@ -211,9 +211,9 @@ export class CallStream {
   }
 
   /** Sends as much pending output as the windows allow. */
-  private sendWaiting(): void {
-    const { host, waiting = [] } = this
-    for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
+  private sendPending(): void {
+    const { host, pendingOutput = [] } = this
+    for (let first = pendingOutput[0]; first !== undefined; first = pendingOutput[0]) {
       if (host.sendWindow <= 0 || host.output.isFull) {
         host.block(this)
         return
@@ -222,13 +222,13 @@ export class CallStream {
       if (bytes <= 0) return // resumes with the stream's own WINDOW_UPDATE
       this.sendWindow -= bytes
       host.sendWindow -= bytes
-      host.share.output.release(bytes)
-      this.waitingBytes -= bytes
+      host.budgets.output.release(bytes)
+      this.pendingBytes -= bytes
       host.output.frame(sentFrames.data, this.id, first.subarray(0, bytes))
-      if (bytes < first.length) waiting[0] = first.subarray(bytes)
-      else waiting.shift()
+      if (bytes < first.length) pendingOutput[0] = first.subarray(bytes)
+      else pendingOutput.shift()
     }
-    this.waiting = undefined
+    this.pendingOutput = undefined
     if (this.isFinishing) this.finish()
   }
 
@@ -254,11 +254,11 @@ export class CallStream {
   private close(): void {
     if (this.isClosed) return
     this.isClosed = true
-    this.waiting = undefined
-    this.host.share.output.release(this.waitingBytes)
-    this.waitingBytes = 0
+    this.pendingOutput = undefined
+    this.host.budgets.output.release(this.pendingBytes)
+    this.pendingBytes = 0
     this.host.remove(this)
-    if (!this.isWorking) this.host.freeSlot()
+    if (!this.isHandlerRunning) this.host.freeSlot()
     this.listener?.closed()
   }
 }

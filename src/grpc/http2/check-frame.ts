@@ -18,14 +18,14 @@ const payloadBytes = new Map<number, number>([
 const GOAWAY_BYTES_MIN = 8
 
 /** Throws ProtocolError for an invalid frame. */
-export function checkFrame({ type, stream, payload }: Frame): void {
+export function checkFrame({ type, streamId, payload }: Frame): void {
   if (type === frameTypes.pushPromise) {
     throw new ProtocolError(errorCodes.protocol, 'a client must not send PUSH_PROMISE')
   }
-  if (type === frameTypes.headers && stream % 2 === 0) {
+  if (type === frameTypes.headers && streamId % 2 === 0) {
     throw new ProtocolError(errorCodes.protocol, 'the stream identifiers of a client must be odd')
   }
-  if (stream === 0 ? streamTypes.has(type) : connectionTypes.has(type)) {
+  if (streamId === 0 ? streamTypes.has(type) : connectionTypes.has(type)) {
     throw new ProtocolError(errorCodes.protocol, 'the frame type is not allowed on this stream')
   }
   const isGoaway = type === frameTypes.goaway

@@ -1,9 +1,9 @@
-// The dependencies of an HTTP/2 connection: its call handler, its clock, and its share of the
-// process bounds.
+// The dependencies of an HTTP/2 connection: its call handler, its clock, and its budgets within the
+// bounds of the process.
 import type { CallStream } from './call-stream.ts'
 import type { HeaderField } from './hpack-decoder.ts'
-import type { Allowances } from './process-bounds.ts'
-import type { Turns } from './turns.ts'
+import type { Budgets } from './process-bounds.ts'
+import type { RoundRobinScheduler } from './round-robin-scheduler.ts'
 
 /** The dependencies of an HTTP/2 connection. */
 export interface ConnectionDeps {
@@ -14,9 +14,9 @@ export interface ConnectionDeps {
   /** Called with every internal error: a defect of the server. */
   readonly onDefect: (error: unknown) => void
   /** The connection's budgets by kind. */
-  readonly share: Allowances
+  readonly budgets: Budgets
   readonly address: string
-  readonly turns: Turns
+  readonly scheduler: RoundRobinScheduler
   /** Called when the connection is closed. */
   readonly onClose: () => void
 }

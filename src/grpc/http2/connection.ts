@@ -6,18 +6,18 @@ import { CallStream, type StreamHost } from './call-stream.ts'
 import type { ConnectionDeps } from './connection-deps.ts'
 import { readContentLength } from './content-length.ts'
 import * as control from './control-frames.ts'
-import { EarlyResponses } from './early-responses.ts'
+import { ClosingStreams } from './closing-streams.ts'
 import { FrameOutput } from './frame-output.ts'
 import { checkFrame } from './check-frame.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import * as http2 from './frames.ts'
-import { type HeaderBlock, HeaderBlocks, unpadded } from './header-blocks.ts'
+import { type FieldBlock, FieldBlockAssembler, unpadded } from './field-block-assembler.ts'
 import { type HeaderField, HpackDecoder } from './hpack-decoder.ts'
 import { InputQueue } from './input-queue.ts'
 import { Lifetime } from './lifetime.ts'
 import { OpenStreams } from './open-streams.ts'
 import { AbuseBudget, EXHAUSTED } from './abuse-budget.ts'
-import type { Allowances } from './process-bounds.ts'
+import type { Budgets } from './process-bounds.ts'
 import { internalError, ProtocolError } from './protocol-error.ts'
 import { MAX_HEADER_LIST_SIZE, localSettings } from './local-settings.ts'
 import { isSettings } from './read-settings.ts'
@@ -33,16 +33,16 @@ const EMPTY = Buffer.alloc(0)
 /** Serves HTTP/2 on a socket until either side closes it. */
 export class Http2Connection implements StreamHost {
   readonly output: FrameOutput
-  readonly share: Allowances
+  readonly budgets: Budgets
   readonly responseHeaders = new ResponseHeaders()
   sendWindow = http2.INITIAL_WINDOW_SIZE
   private readonly deps: ConnectionDeps
   private readonly socket: Duplex
   private readonly reader = new FrameReader()
-  private readonly blocks: HeaderBlocks
+  private readonly blocks: FieldBlockAssembler
   private readonly decoder: HpackDecoder
   private readonly streams: OpenStreams
-  private readonly early: EarlyResponses
+  private readonly closingStreams: ClosingStreams
   private readonly abuseBudget: AbuseBudget
   private readonly lifetime: Lifetime
   private readonly inputQueue: InputQueue
@@ -55,18 +55,18 @@ export class Http2Connection implements StreamHost {
     this.deps = deps
     this.nowMs = deps.nowMs()
     this.abuseBudget = new AbuseBudget(this.nowMs)
-    const { share } = deps
-    this.share = share
-    this.blocks = new HeaderBlocks(share.headers)
-    this.decoder = new HpackDecoder(share.headers)
-    this.streams = new OpenStreams(share.streams)
-    this.output = new FrameOutput(socket, share.output)
-    this.early = new EarlyResponses(this.output, share.streams)
+    const { budgets } = deps
+    this.budgets = budgets
+    this.blocks = new FieldBlockAssembler(budgets.headers)
+    this.decoder = new HpackDecoder(budgets.headers)
+    this.streams = new OpenStreams(budgets.streams)
+    this.output = new FrameOutput(socket, budgets.output)
+    this.closingStreams = new ClosingStreams(this.output, budgets.streams)
     this.output.settings(localSettings)
     this.receiveWindow = new ReceiveWindow(this.output)
     this.lifetime = new Lifetime(socket, this.output, this.nowMs)
     const { lifetime, reader } = this
-    const own = { budget: share.input, lifetime, reader, socket, connection: this }
+    const own = { budget: budgets.input, lifetime, reader, socket, connection: this }
     this.inputQueue = new InputQueue({ ...deps, ...own })
     socket.on('data', (chunk: Buffer) => {
       this.read(chunk)
@@ -106,7 +106,7 @@ export class Http2Connection implements StreamHost {
     this.streams.closeTimedOut(nowMs, (stream) => {
       stream.reject({ code: 'DEADLINE_EXCEEDED', details: 'the deadline of the call was exceeded' })
     })
-    this.early.resetExpired(nowMs)
+    this.closingStreams.resetExpired(nowMs)
     this.lifetime.checkDeadlines(nowMs, this.reader.hasPreface)
     if (this.blocks.isTimedOut(nowMs)) this.shed('a field block was incomplete for too long')
     if (this.inputQueue.checkDeadlines(nowMs)) this.shed('a frame was incomplete for too long')
@@ -123,7 +123,7 @@ export class Http2Connection implements StreamHost {
 
   responded(stream: CallStream, isOk: boolean): void {
     if (isOk) this.abuseBudget.refund()
-    if (!stream.isRemoteClosed) this.early.add(stream.id, this.nowMs)
+    if (!stream.isRemoteClosed) this.closingStreams.add(stream.id, this.nowMs)
   }
 
   remove(stream: CallStream): void {
@@ -132,7 +132,7 @@ export class Http2Connection implements StreamHost {
   }
 
   reset(stream: CallStream, code: http2.ErrorCode): void {
-    this.early.reset(stream.id, code)
+    this.closingStreams.reset(stream.id, code)
   }
 
   freeSlot(): void {
@@ -176,7 +176,7 @@ export class Http2Connection implements StreamHost {
     this.inputQueue.clear()
     this.blocks.clear()
     this.decoder.clear()
-    this.early.clear()
+    this.closingStreams.clear()
   }
 
   private spendOrFail(amount = 1): void {
@@ -209,42 +209,42 @@ export class Http2Connection implements StreamHost {
     }
   }
 
-  private handleBlock(block: HeaderBlock | undefined): void {
+  private handleBlock(block: FieldBlock | undefined): void {
     if (block === undefined) return
-    const fields = this.decoder.read(block.bytes, MAX_HEADER_LIST_SIZE)
+    const fields = this.decoder.decode(block.bytes, MAX_HEADER_LIST_SIZE)
     this.spendOrFail(Math.floor(this.decoder.cost / 64 + block.bytes.length / 1024)) // usually 0
-    const { stream: id, isLast } = block
+    const { streamId: id, endStream } = block
     if (id > this.streams.lastStreamId) {
       this.streams.lastStreamId = id
-      this.openStream(id, isLast, fields)
+      this.openStream(id, endStream, fields)
       return
     }
     const isRequest = fields?.some(({ name }) => name.startsWith(':')) === true
     const stream = this.streams.get(id)
     if (stream === undefined) {
       if (isRequest) throw fault('the stream identifier was already used')
-      if (!this.early.has(id, isLast)) this.handleClosedStream(id)
-      else if (!isLast) this.early.reset(id, errorCodes.protocol)
+      if (!this.closingStreams.acceptFrame(id, endStream)) this.handleClosedStream(id)
+      else if (!endStream) this.closingStreams.reset(id, errorCodes.protocol)
     } else if (stream.isRemoteClosed) stream.reset(errorCodes.streamClosed)
-    else if (!isLast || isRequest || fields?.some(({ isValid }) => !isValid) === true) {
+    else if (!endStream || isRequest || fields?.some(({ isValid }) => !isValid) === true) {
       stream.reset(errorCodes.protocol)
     } else this.deliverData(stream, EMPTY, true)
   }
 
-  private openStream(id: number, isLast: boolean, fields: readonly HeaderField[] | undefined) {
+  private openStream(id: number, endStream: boolean, fields: readonly HeaderField[] | undefined) {
     if (this.lifetime.isFinalGoawaySent || !this.streams.takeSlot()) {
       this.spendOrFail()
-      this.early.reset(id, errorCodes.refusedStream)
+      this.closingStreams.reset(id, errorCodes.refusedStream)
       return
     }
     const stream = new CallStream(this, id, this.streams.initialWindowSize)
-    stream.isRemoteClosed = isLast
+    stream.isRemoteClosed = endStream
     stream.bodyBytesLeft = fields && readContentLength(fields)
     this.streams.add(stream)
     this.guard(stream, () => {
-      if (stream.countBody(0, isLast)) this.deps.startCall(stream, fields)
-      else stream.done()
-      if (isLast) stream.listener?.receive(EMPTY, true)
+      if (stream.countBody(0, endStream)) this.deps.startCall(stream, fields)
+      else stream.handlerDone()
+      if (endStream) stream.listener?.receive(EMPTY, true)
     })
   }
 
@@ -255,45 +255,45 @@ export class Http2Connection implements StreamHost {
     } catch (error) {
       this.deps.onDefect(error)
       stream.reset(errorCodes.internal)
-      stream.done()
+      stream.handlerDone()
     }
   }
 
   private handleData(frame: Frame): void {
-    const { stream: id, payload } = frame
-    const isLast = (frame.flags & http2.frameFlags.endStream) !== 0
+    const { streamId: id, payload } = frame
+    const endStream = (frame.flags & http2.frameFlags.endStream) !== 0
     this.receiveWindow.receive(payload.length)
     const bytes = unpadded(frame)
     const stream = this.streams.get(id)
     if (stream === undefined) {
       if (this.streams.isIdle(id)) throw fault('DATA on an idle stream')
-      if (!this.early.has(id, isLast)) this.handleClosedStream(id)
+      if (!this.closingStreams.acceptFrame(id, endStream)) this.handleClosedStream(id)
       return
     }
     stream.bytesReceived += payload.length
     if (stream.isRemoteClosed) stream.reset(errorCodes.streamClosed)
     else if (stream.bytesReceived > http2.INITIAL_WINDOW_SIZE) stream.reset(errorCodes.flowControl)
-    else this.deliverData(stream, bytes, isLast)
+    else this.deliverData(stream, bytes, endStream)
   }
 
   private handleClosedStream(id: number): void {
     this.spendOrFail()
-    if (!this.early.wasReset(id)) this.early.reset(id, errorCodes.streamClosed)
+    if (!this.closingStreams.wasReset(id)) this.closingStreams.reset(id, errorCodes.streamClosed)
   }
 
-  private deliverData(stream: CallStream, bytes: Buffer, isLast: boolean): void {
-    if (!stream.countBody(bytes.length, isLast)) return
-    if (isLast) stream.isRemoteClosed = true
+  private deliverData(stream: CallStream, bytes: Buffer, endStream: boolean): void {
+    if (!stream.countBody(bytes.length, endStream)) return
+    if (endStream) stream.isRemoteClosed = true
     else if (bytes.length < SMALL_DATA_BYTES) this.spendOrFail()
-    this.guard(stream, () => stream.listener?.receive(bytes, isLast))
-    if (!isLast && !stream.isBlocked) stream.sendWindowUpdate()
+    this.guard(stream, () => stream.listener?.receive(bytes, endStream))
+    if (!endStream && !stream.isBlocked) stream.sendWindowUpdate()
   }
 
-  private handleReset({ stream: id }: Frame): void {
+  private handleReset({ streamId: id }: Frame): void {
     if (this.streams.isIdle(id)) throw fault('RST_STREAM on an idle stream')
     const stream = this.streams.get(id)
     stream?.destroy()
-    this.early.has(id, true) // removes the stream
+    this.closingStreams.remove(id)
     // Cancelled calls in progress keep their slots, which bounds them: they are not abuse.
     if (stream?.isInProgress !== true) this.spendOrFail()
   }

@@ -10,8 +10,8 @@ import { ProtocolError } from './protocol-error.ts'
 import { readSettings } from './read-settings.ts'
 import { readIncrement, increaseWindow } from './windows.ts'
 
-/** The state of a connection that these frames change. */
-interface Controlled {
+/** The state of a connection that these frames change, besides its streams. */
+interface ConnectionState {
   readonly output: FrameOutput
   readonly responseHeaders: ResponseHeaders
   sendWindow: number
@@ -25,12 +25,12 @@ export function handlePing(frame: Frame, output: FrameOutput, lifetime: Lifetime
 }
 
 /** Applies the client's SETTINGS. Throws ProtocolError. */
-export function handleSettings(frame: Frame, streams: OpenStreams, target: Controlled): void {
+export function handleSettings(frame: Frame, streams: OpenStreams, target: ConnectionState): void {
   const settings = readSettings(frame)
   if (settings === undefined) return
   let { initialWindowSize } = streams
   for (const [name, value] of settings) {
-    if (name === settingNames.headerTableSize) target.responseHeaders.limitTable(value)
+    if (name === settingNames.headerTableSize) target.responseHeaders.setHeaderTableSize(value)
     else if (name === settingNames.initialWindowSize) initialWindowSize = value
   }
   target.output.acknowledgeSettings()
@@ -38,11 +38,15 @@ export function handleSettings(frame: Frame, streams: OpenStreams, target: Contr
 }
 
 /** Increases a window and sends the output that waits for it. Throws ProtocolError. */
-export function handleWindowUpdate(frame: Frame, streams: OpenStreams, target: Controlled): void {
-  const { stream: id } = frame
-  const more = readIncrement(frame)
+export function handleWindowUpdate(
+  frame: Frame,
+  streams: OpenStreams,
+  target: ConnectionState,
+): void {
+  const { streamId: id } = frame
+  const increment = readIncrement(frame)
   if (id === 0) {
-    increaseWindow(target, more)
+    increaseWindow(target, increment)
     pumpAll(streams, target)
     return
   }
@@ -51,15 +55,15 @@ export function handleWindowUpdate(frame: Frame, streams: OpenStreams, target: C
   }
   const stream = streams.get(id)
   if (stream === undefined) return
-  if (more > MAX_WINDOW_SIZE - stream.sendWindow) {
+  if (increment > MAX_WINDOW_SIZE - stream.sendWindow) {
     stream.reset(errorCodes.flowControl)
     return
   }
-  increaseWindow(stream, more)
+  increaseWindow(stream, increment)
   stream.pump()
 }
 
 /** Sends pending output as far as the window and the socket allow. */
-export function pumpAll(streams: OpenStreams, target: Controlled): void {
+export function pumpAll(streams: OpenStreams, target: ConnectionState): void {
   streams.pump(() => target.sendWindow > 0 && !target.output.isFull)
 }

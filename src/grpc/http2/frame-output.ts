@@ -27,7 +27,7 @@ export class FrameOutput {
   private at = 0
   private readonly budget: Budget
   private isScheduled = false
-  private lastStream = MAX_STREAM_ID
+  private lastStreamId = MAX_STREAM_ID
   /** Bytes buffered in the socket. */
   private heldBytes = 0
   private readonly flushLater = () => {
@@ -48,9 +48,9 @@ export class FrameOutput {
   }
 
   /** Writes a frame with this payload. */
-  frame(kind: FrameKind, stream: number, payload: Buffer): void {
+  frame(kind: FrameKind, streamId: number, payload: Buffer): void {
     const { length } = payload
-    this.startFrame(kind, stream, length)
+    this.startFrame(kind, streamId, length)
     if (length < 32) {
       // For a few bytes this is faster than a call into the engine.
       for (let i = 0; i < length; i += 1) this.bytes[this.at + i] = payload[i] ?? 0
@@ -59,9 +59,9 @@ export class FrameOutput {
   }
 
   /** Writes a DATA frame with one uncompressed gRPC message. */
-  message(stream: number, message: Buffer): void {
+  message(streamId: number, message: Buffer): void {
     const { length } = message
-    this.startFrame(sentFrames.data, stream, 5 + length)
+    this.startFrame(sentFrames.data, streamId, 5 + length)
     this.bytes[this.at] = 0
     this.writeUint32(this.at + 1, length)
     message.copy(this.bytes, this.at + 5)
@@ -69,23 +69,23 @@ export class FrameOutput {
   }
 
   /** Writes RST_STREAM. */
-  reset(stream: number, code: ErrorCode): void {
-    this.writeUint32s(sentFrames.rstStream, stream, [code])
+  reset(streamId: number, code: ErrorCode): void {
+    this.writeUint32s(sentFrames.rstStream, streamId, [code])
   }
 
   /** Writes WINDOW_UPDATE. */
-  windowUpdate(stream: number, bytes: number): void {
-    this.writeUint32s(sentFrames.windowUpdate, stream, [bytes])
+  windowUpdate(streamId: number, bytes: number): void {
+    this.writeUint32s(sentFrames.windowUpdate, streamId, [bytes])
   }
 
   /**
    * Writes GOAWAY. Its Last-Stream-ID, `lastStream`, never increases (RFC 9113 §6.8). The reason,
    * up to REASON_BYTES_MAX of ASCII, is its debug data.
    */
-  goaway(lastStream: number, code: ErrorCode, reason = ''): void {
-    this.lastStream = Math.min(this.lastStream, lastStream)
+  goaway(lastStreamId: number, code: ErrorCode, reason = ''): void {
+    this.lastStreamId = Math.min(this.lastStreamId, lastStreamId)
     const payload = Buffer.alloc(8 + Math.min(reason.length, REASON_BYTES_MAX))
-    payload.writeUInt32BE(this.lastStream)
+    payload.writeUInt32BE(this.lastStreamId)
     payload.writeUInt32BE(code, 4)
     payload.write(reason, 8, 'latin1')
     this.frame(sentFrames.goaway, 0, payload)
@@ -128,8 +128,8 @@ export class FrameOutput {
     else this.socket.destroy() // without GOAWAY, because the client does not read
   }
 
-  private writeUint32s(kind: FrameKind, stream: number, values: readonly number[]): void {
-    this.startFrame(kind, stream, values.length * 4)
+  private writeUint32s(kind: FrameKind, streamId: number, values: readonly number[]): void {
+    this.startFrame(kind, streamId, values.length * 4)
     for (const value of values) {
       this.writeUint32(this.at, value)
       this.at += 4
@@ -137,7 +137,7 @@ export class FrameOutput {
   }
 
   /** Writes a frame header and reserves the bytes of its payload. */
-  private startFrame(kind: FrameKind, stream: number, length: number): void {
+  private startFrame(kind: FrameKind, streamId: number, length: number): void {
     this.reserve(FRAME_HEADER_BYTES + length)
     const { bytes, at } = this
     bytes[at] = length >> 16
@@ -145,7 +145,7 @@ export class FrameOutput {
     bytes[at + 2] = length & 255
     bytes[at + 3] = kind.type
     bytes[at + 4] = kind.flags
-    this.writeUint32(at + 5, stream)
+    this.writeUint32(at + 5, streamId)
     this.at = at + FRAME_HEADER_BYTES
   }
 

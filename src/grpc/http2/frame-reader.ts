@@ -7,7 +7,7 @@ import { ProtocolError } from './protocol-error.ts'
 export interface Frame {
   readonly type: number
   readonly flags: number
-  readonly stream: number
+  readonly streamId: number
   readonly payload: Buffer
 }
 
@@ -20,7 +20,7 @@ export class FrameReader {
   private unread: Buffer | undefined
   /** Whether `unread` has its own memory, and is not a slice of a larger buffer. */
   private isCopied = true
-  private readonly frame = { type: 0, flags: 0, stream: 0, payload: PREFACE as Buffer }
+  private readonly frame = { type: 0, flags: 0, streamId: 0, payload: PREFACE as Buffer }
 
   /** The number of unread bytes. */
   get length(): number {
@@ -58,7 +58,7 @@ export class FrameReader {
       const { frame } = this
       frame.type = byteAt(bytes, at + 3)
       frame.flags = byteAt(bytes, at + 4)
-      frame.stream = readUint32(bytes, at + 5) & 0x7fffffff
+      frame.streamId = readUint32(bytes, at + 5) & 0x7fffffff
       frame.payload = bytes.subarray(start, start + length)
       at = start + length
       if (handle(frame)) continue

@@ -14,7 +14,7 @@ const LIST_BYTES_MAX = 16_384
 const decoder = () => {
   const hpack = new HpackDecoder()
   return (block: Buffer) =>
-    hpack.read(block, LIST_BYTES_MAX)?.map(({ name, value }) => [name, value])
+    hpack.decode(block, LIST_BYTES_MAX)?.map(({ name, value }) => [name, value])
 }
 const hex = (digits: string) => Buffer.from(digits.replaceAll(' ', ''), 'hex')
 
@@ -145,8 +145,8 @@ test('a header list that is too large is dropped, but updates the table', () => 
   const hpack = new HpackDecoder()
   const kept = Buffer.concat([hex('4001617f9d0f'), Buffer.alloc(2076, 'x')])
   const bomb = Buffer.concat([kept, Buffer.alloc(20_000, 0xbe)])
-  expect(hpack.read(bomb, LIST_BYTES_MAX)).toBeUndefined()
-  expect(hpack.read(hex('be'), LIST_BYTES_MAX)).toMatchObject([{ name: 'a' }])
+  expect(hpack.decode(bomb, LIST_BYTES_MAX)).toBeUndefined()
+  expect(hpack.decode(hex('be'), LIST_BYTES_MAX)).toMatchObject([{ name: 'a' }])
 })
 
 test('names and values that HTTP/2 does not allow are invalid', () => {
@@ -157,7 +157,7 @@ test('names and values that HTTP/2 does not allow are invalid', () => {
       Buffer.from([value.length]),
       Buffer.from(value, 'latin1'),
     ])
-    return new HpackDecoder().read(block, LIST_BYTES_MAX)?.[0]?.isValid
+    return new HpackDecoder().decode(block, LIST_BYTES_MAX)?.[0]?.isValid
   }
   expect(['x-a', ':path', 'a_b'].map((name) => valid(name, 'v \xff'))).toEqual([true, true, true])
   expect(['', 'X', 'a b', 'a:', '\xe9'].map((name) => valid(name, 'v'))).not.toContain(true)
@@ -170,7 +170,7 @@ test('arbitrary bytes are decoded or rejected', () => {
     fc.property(fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 8 }), (blocks) => {
       const hpack = new HpackDecoder()
       try {
-        for (const block of blocks) hpack.read(Buffer.from(block), LIST_BYTES_MAX)
+        for (const block of blocks) hpack.decode(Buffer.from(block), LIST_BYTES_MAX)
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error
       }
@@ -199,7 +199,7 @@ describe('response headers', () => {
     const read = decoder()
     const responses = new ResponseHeaders()
     expect(read(responses.headers())).toEqual(ok)
-    responses.limitTable(100)
+    responses.setHeaderTableSize(100)
     const next = responses.headers()
     expect(next[0]).toBe(0x20)
     expect([read(next), read(responses.trailers()), read(responses.headers())]).toEqual([

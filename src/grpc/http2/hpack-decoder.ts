@@ -52,7 +52,7 @@ export class HpackDecoder {
   private block: Buffer = Buffer.alloc(0)
   private at = 0
   private readonly budget: Budget | undefined
-  private held = 0
+  private heldBytes = 0
   /** Cost of the last block: 1 for each field and each eviction. */
   cost = 0
 
@@ -62,15 +62,15 @@ export class HpackDecoder {
 
   /** Releases the table's budget. */
   clear(): void {
-    this.budget?.release(this.held)
-    this.held = 0
+    this.budget?.release(this.heldBytes)
+    this.heldBytes = 0
   }
 
   /**
    * Decodes a block; `undefined` if its fields exceed `bytesMax`. Updates the table in both cases.
    * Throws ProtocolError.
    */
-  read(block: Buffer, bytesMax: number): HeaderField[] | undefined {
+  decode(block: Buffer, bytesMax: number): HeaderField[] | undefined {
     this.block = block
     this.at = 0
     this.cost = 0
@@ -94,12 +94,12 @@ export class HpackDecoder {
 
   /** Acquires or releases the difference to the current memory of the table. */
   private updateBudget(): void {
-    const more = TABLE_FACTOR * this.tableBytes - this.held
+    const more = TABLE_FACTOR * this.tableBytes - this.heldBytes
     if (more <= 0) this.budget?.release(-more)
     else if (this.budget?.acquire(more) === false) {
       throw new ProtocolError(errorCodes.enhanceYourCalm, 'the dynamic tables are too large')
     }
-    this.held += more
+    this.heldBytes += more
   }
 
   private literal(first: number): HeaderField {

@@ -9,7 +9,7 @@ import { InputQueue } from './input-queue.ts'
 import { Lifetime } from './lifetime.ts'
 import { ProcessBounds } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
-import { Turns } from './turns.ts'
+import { RoundRobinScheduler } from './round-robin-scheduler.ts'
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const READ_AHEAD_BYTES = 7 * 1024
@@ -46,13 +46,13 @@ function openQueue({ msEach = 0, heldMax = Infinity, onFrame = (): void => undef
     },
   })
   const lifetime = new Lifetime(duplex, new FrameOutput(duplex, budget), 0)
-  const turns = new Turns(nowMs)
+  const scheduler = new RoundRobinScheduler(nowMs)
   const inputQueue = new InputQueue({
-    ...{ address: 'a', turns, lifetime, reader: new FrameReader(), budget, nowMs },
+    ...{ address: 'a', scheduler, lifetime, reader: new FrameReader(), budget, nowMs },
     socket: duplex,
     connection: {
-      handleFrame({ stream }) {
-        done.push(stream)
+      handleFrame({ streamId }) {
+        done.push(streamId)
         clock.ms += msEach
         onFrame()
       },
@@ -65,7 +65,7 @@ function openQueue({ msEach = 0, heldMax = Infinity, onFrame = (): void => undef
   })
   inputQueue.add(PREFACE)
   return {
-    ...{ inputQueue, clock, done, errors, budget, duplex, turns },
+    ...{ inputQueue, clock, done, errors, budget, duplex, scheduler },
     turn: () => new Promise((resolve) => setImmediate(resolve)),
   }
 }
@@ -97,7 +97,7 @@ test('input left after a slice is counted, and the socket is paused', async () =
   inputQueue.add(frames(11, 12))
   expect(budget.held).toBe(8 * FRAME_BYTES + READ_AHEAD_BYTES)
   expect(inputQueue.checkDeadlines(1e9)).toBe(false) // not the client's delay
-  for (let turns = 0; turns < 4; turns += 1) await turn()
+  for (let i = 0; i < 4; i += 1) await turn()
   expect(done).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   expect([budget.held, duplex.isPaused()]).toEqual([0, false])
 })
@@ -115,11 +115,11 @@ test('the read-ahead of a paused socket is counted at the next check', async () 
 test('2,000 connections of one address may all wait, each with a full HPACK table', () => {
   const bounds = new ProcessBounds(() => undefined)
   for (let i = 0; i < 2000; i += 1) {
-    const share = bounds.open('10.0.0.1', () => {
+    const connection = bounds.open('10.0.0.1', () => {
       throw new Error('a connection was shed')
     })
-    expect(share?.budgets.input.acquire(1024 + READ_AHEAD_BYTES)).toBe(true)
-    expect(share?.budgets.headers.acquire(3 * 4096)).toBe(true)
+    expect(connection?.budgets.input.acquire(1024 + READ_AHEAD_BYTES)).toBe(true)
+    expect(connection?.budgets.headers.acquire(3 * 4096)).toBe(true)
   }
 })
 
@@ -153,16 +153,16 @@ test('a connection whose frames exceed its share is closed', () => {
 })
 
 test('deferred work also runs in slices, before further input', async () => {
-  const { inputQueue, clock, done, duplex, turns, turn } = openQueue()
+  const { inputQueue, clock, done, duplex, scheduler, turn } = openQueue()
   for (const name of ['first', 'second']) {
     inputQueue.runLater(() => {
       clock.ms += 1
       done.push(name)
     })
   }
-  turns.defer({
+  scheduler.defer({
     address: 'b',
-    work() {
+    runSlice() {
       done.push('other')
       return false
     },
@@ -175,24 +175,24 @@ test('deferred work also runs in slices, before further input', async () => {
 })
 
 test('work that a frame defers waits for one slice, like that of any connection', async () => {
-  const { inputQueue, done, turns, turn } = openQueue({
+  const { inputQueue, done, scheduler, turn } = openQueue({
     onFrame: () => {
       for (const name of ['first', 'second']) inputQueue.runLater(() => done.push(name))
     },
   })
-  const work = jest.spyOn(inputQueue, 'work')
+  const runSlice = jest.spyOn(inputQueue, 'runSlice')
   inputQueue.add(frames(1, 1))
   const other = {
     address: 'a',
-    work() {
+    runSlice() {
       done.push('other')
       return false
     },
   }
-  turns.defer(other)
-  turns.defer(other)
-  expect([done, work.mock.results.length]).toEqual([[1], 1])
+  scheduler.defer(other)
+  scheduler.defer(other)
+  expect([done, runSlice.mock.results.length]).toEqual([[1], 1])
   await turn()
   expect(done).toEqual([1, 'first', 'second', 'other', 'other'])
-  expect(work.mock.results.map(({ value }) => value)).toEqual([true, false])
+  expect(runSlice.mock.results.map(({ value }) => value)).toEqual([true, false])
 })

@@ -5,7 +5,7 @@ import { errorCodes } from './frames.ts'
 import type { Lifetime } from './lifetime.ts'
 import type { Budget } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
-import type { Turns, Worker } from './turns.ts'
+import type { RoundRobinScheduler, ScheduledConnection } from './round-robin-scheduler.ts'
 
 /** Maximum time until a frame is complete. */
 const FRAME_MS_MAX = 10_000
@@ -22,7 +22,7 @@ const LONG_FRAME_BYTES = 1024
 /** The dependencies of an input queue. */
 interface InputQueueDeps {
   readonly address: string
-  readonly turns: Turns
+  readonly scheduler: RoundRobinScheduler
   readonly lifetime: Lifetime
   readonly reader: FrameReader
   readonly budget: Budget
@@ -36,14 +36,14 @@ interface InputQueueDeps {
 }
 
 /** The input queue of one connection. */
-export class InputQueue implements Worker {
+export class InputQueue implements ScheduledConnection {
   readonly address: string
   private readonly deps: InputQueueDeps
   private readonly jobs: (() => void)[] = []
   /** Whether the queue waits for a slice, or works in one. */
   private isWaiting = false
   /** Bytes acquired from the budget. */
-  private held = 0
+  private heldBytes = 0
   private incompleteSinceMs: number | undefined
   private untilMs = 0
   private framesHandled = 0
@@ -65,7 +65,7 @@ export class InputQueue implements Worker {
   add(chunk: Buffer): void {
     this.deps.reader.add(chunk)
     if (this.isWaiting) this.updateBudget(true)
-    else if (!this.deps.turns.run(this)) this.defer()
+    else if (!this.deps.scheduler.tryRun(this)) this.defer()
   }
 
   /** Defers work of a stream. */
@@ -88,19 +88,19 @@ export class InputQueue implements Worker {
   clear(): void {
     this.jobs.length = 0
     this.deps.reader.clear()
-    this.deps.budget.release(this.held)
-    this.held = 0
+    this.deps.budget.release(this.heldBytes)
+    this.heldBytes = 0
     this.incompleteSinceMs = undefined
   }
 
-  work(untilMs: number): boolean {
+  runSlice(untilMs: number): boolean {
     const { lifetime } = this.deps
     if (this.isClosed()) return false
     this.untilMs = untilMs
     this.isWaiting = true // so that jobs deferred in this slice do not queue it twice
     let hasMore = false
     try {
-      hasMore = this.workOnce()
+      hasMore = this.processInput()
     } catch (error) {
       this.deps.connection.fail(error)
     }
@@ -120,10 +120,10 @@ export class InputQueue implements Worker {
     this.updateBudget(true)
     if (this.isClosed()) return
     this.deps.lifetime.setBacklogged(true)
-    this.deps.turns.defer(this)
+    this.deps.scheduler.defer(this)
   }
 
-  private workOnce(): boolean {
+  private processInput(): boolean {
     // Jobs that are deferred during this loop run in a later slice.
     for (let left = this.jobs.length; left > 0; left -= 1) {
       this.jobs.shift()?.()
@@ -137,12 +137,12 @@ export class InputQueue implements Worker {
     const ahead = Math.max(READ_AHEAD_BYTES, this.deps.socket.readableLength)
     const held = hasMore ? length + ahead : length
     if (!hasMore && length > 0) this.incompleteSinceMs ??= this.deps.nowMs()
-    if (held < this.held) this.deps.budget.release(this.held - held)
-    else if (held > this.held && !this.deps.budget.acquire(held - this.held)) {
+    if (held < this.heldBytes) this.deps.budget.release(this.heldBytes - held)
+    else if (held > this.heldBytes && !this.deps.budget.acquire(held - this.heldBytes)) {
       const reason = 'too much input is queued'
       this.deps.connection.fail(new ProtocolError(errorCodes.enhanceYourCalm, reason))
       return
     }
-    this.held = held
+    this.heldBytes = held
   }
 }

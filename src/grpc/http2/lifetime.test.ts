@@ -6,7 +6,7 @@ import type { CallStream } from './call-stream.ts'
 import { Http2Connection } from './connection.ts'
 import { frameTypes } from './frames.ts'
 import { ProcessBounds } from './process-bounds.ts'
-import { Turns } from './turns.ts'
+import { RoundRobinScheduler } from './round-robin-scheduler.ts'
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const cleanups: (() => unknown)[] = []
@@ -15,12 +15,12 @@ afterEach(() => {
 })
 
 /** A short frame. */
-function frame([type, flags]: readonly [number, number], stream: number, payload = ''): Buffer {
+function frame([type, flags]: readonly [number, number], streamId: number, payload = ''): Buffer {
   const bytes = Buffer.from(payload, 'latin1')
-  return Buffer.concat([Buffer.from([0, 0, bytes.length, type, flags, 0, 0, 0, stream]), bytes])
+  return Buffer.concat([Buffer.from([0, 0, bytes.length, type, flags, 0, 0, 0, streamId]), bytes])
 }
 const opening = Buffer.concat([PREFACE, frame([frameTypes.settings, 0], 0)])
-const headers = (stream: number) => frame([frameTypes.headers, 4], stream, '\x83\x86\x84')
+const headers = (streamId: number) => frame([frameTypes.headers, 4], streamId, '\x83\x86\x84')
 const isDestroyed = ({ duplex }: { duplex: Duplex }) => duplex.destroyed
 
 /** A connection with a fake clock; its client reads no output if `isFull`. */
@@ -43,12 +43,12 @@ function open({ isFull = false } = {}) {
   cleanups.push(() => duplex.destroy())
   const nowMs = () => atMs
   const bounds = new ProcessBounds(() => undefined)
-  const share = bounds.open('127.0.0.1', () => undefined)
-  if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
+  const tracked = bounds.open('127.0.0.1', () => undefined)
+  if (tracked === undefined) throw new Error('Cannot open a connection: the bounds reject it')
   const connection = new Http2Connection(duplex, {
-    share: share.budgets,
+    budgets: tracked.budgets,
     address: '127.0.0.1',
-    turns: new Turns(nowMs),
+    scheduler: new RoundRobinScheduler(nowMs),
     startCall: (stream) => started.push(stream),
     nowMs,
     onDefect: (error) => {

@@ -7,18 +7,19 @@ import { errorCodes, MAX_STREAM_ID, sentFrames } from './frames.ts'
 
 /** Maximum time until the connection preface is complete. */
 const PREFACE_MS_MAX = 10_000
-/** A client that is silent for this long is pinged, and disconnected if it does not respond. */
-const SILENCE_MS_MAX = 60_000
-const PING_ACK_MS_MAX = 20_000
+/** A client that is silent for this long is pinged. */
+const KEEPALIVE_TIME_MS = 60_000
+/** A client that does not acknowledge the ping within this time is disconnected. */
+const KEEPALIVE_TIMEOUT_MS = 20_000
 /** A client that does not read its output for this long is disconnected. */
-const FULL_MS_MAX = 20_000
+const OUTPUT_FULL_MS_MAX = 20_000
 /** Time from the first GOAWAY to the final one, unless the ping is acknowledged earlier. */
-const GOAWAY_MS_MAX = 1000
+const FINAL_GOAWAY_MS_MAX = 1000
 /** Time from the server's close to the destruction of the socket. */
 const CLOSE_MS_MAX = 1000
 /** Bytes that a client may still send after the server's close. */
 const DISCARDED_BYTES_MAX = 256 * 1024
-const silencePing = Buffer.from('liveness')
+const keepalivePing = Buffer.from('liveness')
 const shutdownPing = Buffer.from('shutdown')
 
 /** The lifetime of one connection. */
@@ -32,7 +33,7 @@ export class Lifetime {
   private readonly startedMs: number
   private lastReceivedMs: number
   private pingedMs: number | undefined
-  private fullSinceMs: number | undefined
+  private outputFullSinceMs: number | undefined
   private shutdownMs: number | undefined
   private closedMs: number | undefined
   private maySendFinalGoaway = false
@@ -46,7 +47,7 @@ export class Lifetime {
     this.lastReceivedMs = nowMs
     socket.on('drain', () => {
       output.drained()
-      this.fullSinceMs = undefined
+      this.outputFullSinceMs = undefined
       this.updateFlow()
     })
   }
@@ -92,10 +93,10 @@ export class Lifetime {
   }
 
   /** Sends the final GOAWAY once, after the ack of the shutdown ping or after 1 s. */
-  sendFinalGoaway(lastStream: number): void {
+  sendFinalGoaway(lastStreamId: number): void {
     if (!this.maySendFinalGoaway || this.isFinalGoawaySent || this.isClosed) return
     this.isFinalGoawaySent = true
-    this.output.goaway(lastStream, errorCodes.noError)
+    this.output.goaway(lastStreamId, errorCodes.noError)
   }
 
   /** Flushes the output and closes the connection. */
@@ -111,8 +112,8 @@ export class Lifetime {
   private isTimedOut(nowMs: number, hasPreface: boolean): boolean {
     return (
       (!hasPreface && nowMs - this.startedMs > PREFACE_MS_MAX) ||
-      nowMs - (this.pingedMs ?? nowMs) > PING_ACK_MS_MAX ||
-      nowMs - (this.fullSinceMs ?? nowMs) > FULL_MS_MAX ||
+      nowMs - (this.pingedMs ?? nowMs) > KEEPALIVE_TIMEOUT_MS ||
+      nowMs - (this.outputFullSinceMs ?? nowMs) > OUTPUT_FULL_MS_MAX ||
       nowMs - (this.closedMs ?? nowMs) > CLOSE_MS_MAX
     )
   }
@@ -120,16 +121,16 @@ export class Lifetime {
   /** Enforces the deadlines. */
   checkDeadlines(nowMs: number, hasPreface: boolean): void {
     const silentMs = nowMs - this.lastReceivedMs
-    if (this.output.isFull) this.fullSinceMs ??= nowMs
+    if (this.output.isFull) this.outputFullSinceMs ??= nowMs
     if (this.isTimedOut(nowMs, hasPreface)) {
       this.socket.destroy()
       return
     }
     if (this.isClosed) return
-    if (silentMs > SILENCE_MS_MAX && this.pingedMs === undefined && hasPreface) {
+    if (silentMs > KEEPALIVE_TIME_MS && this.pingedMs === undefined && hasPreface) {
       this.pingedMs = nowMs
-      this.output.frame(sentFrames.ping, 0, silencePing)
+      this.output.frame(sentFrames.ping, 0, keepalivePing)
     }
-    if (nowMs - (this.shutdownMs ?? nowMs) > GOAWAY_MS_MAX) this.maySendFinalGoaway = true
+    if (nowMs - (this.shutdownMs ?? nowMs) > FINAL_GOAWAY_MS_MAX) this.maySendFinalGoaway = true
   }
 }

@@ -11,9 +11,9 @@ import { ProcessBounds } from './process-bounds.ts'
 /** Streams 1, 3 and so on, with a connection window of 0. */
 function openStreams(count: number) {
   const bounds = new ProcessBounds(() => undefined)
-  const share = bounds.open('127.0.0.1', () => undefined)?.budgets
-  if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
-  const streams = new OpenStreams(share.streams)
+  const budgets = bounds.open('127.0.0.1', () => undefined)?.budgets
+  if (budgets === undefined) throw new Error('Cannot open a connection: the bounds reject it')
+  const streams = new OpenStreams(budgets.streams)
   const drained: number[] = []
   const duplex = new Duplex({
     write: (_chunk, _encoding, done) => {
@@ -21,10 +21,10 @@ function openStreams(count: number) {
     },
   })
   const host: StreamHost = {
-    output: new FrameOutput(duplex, share.output),
+    output: new FrameOutput(duplex, budgets.output),
     responseHeaders: new ResponseHeaders(),
     sendWindow: 0,
-    share,
+    budgets,
     responded: () => undefined,
     spend: () => undefined,
     runLater: () => undefined,
@@ -107,9 +107,9 @@ test('there are MAX_CONCURRENT_STREAMS slots, and each is released', () => {
   for (let taken = 0; taken < MAX_CONCURRENT_STREAMS; taken += 1)
     expect(streams.takeSlot()).toBe(true)
   expect(streams.takeSlot()).toBe(false)
-  expect(bounds.sums.streams.used).toBe(MAX_CONCURRENT_STREAMS)
+  expect(bounds.usage.streams.used).toBe(MAX_CONCURRENT_STREAMS)
   streams.freeSlot()
-  expect(bounds.sums.streams.used).toBe(MAX_CONCURRENT_STREAMS - 1)
+  expect(bounds.usage.streams.used).toBe(MAX_CONCURRENT_STREAMS - 1)
   expect(streams.takeSlot()).toBe(true)
 })
 

@@ -80,10 +80,10 @@ export class OpenStreams {
 
   /** Sets the initial window size and adjusts the windows of open streams. Throws ProtocolError. */
   setInitialWindowSize(bytes: number): void {
-    const more = bytes - this.initialWindowSize
-    if (more === 0) return
+    const increment = bytes - this.initialWindowSize
+    if (increment === 0) return
     this.initialWindowSize = bytes
-    for (const stream of this.streams.values()) increaseWindow(stream, more)
+    for (const stream of this.streams.values()) increaseWindow(stream, increment)
     for (const stream of this.streams.values()) stream.pump()
   }
 

@@ -1,30 +1,30 @@
 // Fair shares of the process bounds for addresses and connections, also under attack.
 import { expect, jest, test } from '@jest/globals'
-import { ProcessBounds, processMax, type Share } from './process-bounds.ts'
+import { ProcessBounds, processMax, type TrackedConnection } from './process-bounds.ts'
 
 const max = { ...processMax, connections: 40, streams: 100, messages: 1000 }
 
 function openBounds() {
   const shed = jest.fn<(kind: string) => void>()
   const bounds = new ProcessBounds(shed, max)
-  const closed: Share[] = []
-  const open = (address: string): Share => {
-    const share = bounds.open(address, () => {
+  const closed: TrackedConnection[] = []
+  const open = (address: string): TrackedConnection => {
+    const connection = bounds.open(address, () => {
       const { messages, streams } = one.budgets
       messages.release(messages.used)
       streams.release(streams.used)
       one.close()
       closed.push(one)
     })
-    if (share === undefined) throw new Error('the connection was rejected')
-    const one = share
+    if (connection === undefined) throw new Error('the connection was rejected')
+    const one = connection
     return one
   }
   return { bounds, open, closed, shed }
 }
 
 /** Acquires one by one until the budget is exhausted. */
-function takeAll({ budgets }: Share, kind: 'messages' | 'streams'): number {
+function takeAll({ budgets }: TrackedConnection, kind: 'messages' | 'streams'): number {
   let taken = 0
   while (taken < 10_000 && budgets[kind].acquire(1)) taken += 1
   return taken
@@ -35,7 +35,7 @@ test('one address may use at most half, so that some always remains free for the
   expect(takeAll(open('a'), 'messages')).toBe(500)
   expect(open('b').budgets.messages.acquire(250)).toBe(true)
   expect(open('c').budgets.messages.acquire(125)).toBe(true)
-  expect(bounds.sums.messages.used).toBe(875)
+  expect(bounds.usage.messages.used).toBe(875)
 })
 
 test('for a connection below the average, the largest connections are shed', () => {
@@ -48,7 +48,7 @@ test('for a connection below the average, the largest connections are shed', () 
   expect(honest.budgets.messages.acquire(30)).toBe(true)
   expect(closed).toEqual([large[9]])
   expect(shed.mock.calls.every(([kind]) => kind === 'messages')).toBe(true)
-  expect(bounds.sums.messages.used).toBe(480)
+  expect(bounds.usage.messages.used).toBe(480)
 })
 
 test('for an address below the average, connections of larger addresses are shed', () => {
@@ -56,7 +56,7 @@ test('for an address below the average, connections of larger addresses are shed
   for (let i = 0; i < 30; i += 1) takeAll(open(`attacker ${i}`), 'streams')
   expect(open('honest').budgets.streams.acquire(1)).toBe(true)
   expect(closed.length).toBeGreaterThan(0)
-  expect(bounds.sums.streams.used).toBeLessThanOrEqual(max.streams)
+  expect(bounds.usage.streams.used).toBeLessThanOrEqual(max.streams)
 })
 
 test('connections beyond the share of their address are rejected', () => {
@@ -65,7 +65,7 @@ test('connections beyond the share of their address are rejected', () => {
   expect(bounds.open('a', () => undefined)).toBeUndefined()
   open('b')
   for (const one of opened) one.close()
-  expect(bounds.sums.connections).toMatchObject({ used: 1, holders: 1 })
+  expect(bounds.usage.connections).toMatchObject({ used: 1, holders: 1 })
   open('a')
 })
 
@@ -82,19 +82,19 @@ test('a connection that closes twice releases its budget once', () => {
   const { bounds, open } = openBounds()
   const [one] = [open('a'), open('a')]
   for (let times = 0; times < 2; times += 1) one.close()
-  expect(bounds.sums.connections.used).toBe(1)
+  expect(bounds.usage.connections.used).toBe(1)
 })
 
 /** Opens 39 of 40 connections; none of them is closed yet when it is shed. */
 function fillBounds() {
   const { bounds, shed } = openBounds()
-  const shares: Share[] = []
-  const closing: Share[] = []
+  const shares: TrackedConnection[] = []
+  const closing: TrackedConnection[] = []
   for (const [address, count] of Object.entries({ a: 20, b: 10, c: 5, d: 2, e: 1, f: 1 })) {
     for (let i = 0; i < count; i += 1) {
-      const share = bounds.open(address, () => closing.push(one))
-      if (share === undefined) throw new Error('the connection was rejected')
-      const one = share
+      const connection = bounds.open(address, () => closing.push(one))
+      if (connection === undefined) throw new Error('the connection was rejected')
+      const one = connection
       shares.push(one)
     }
   }
@@ -105,8 +105,8 @@ test('a new address takes the place of a shed connection before the client has c
   const { bounds, shed, shares } = fillBounds()
   for (const name of ['x', 'y', 'z']) expect(bounds.open(name, () => undefined)).toBeDefined()
   expect(shed.mock.calls).toEqual([['connections'], ['connections'], ['connections']])
-  for (const share of shares) share.close()
-  expect(bounds.sums.connections).toMatchObject({ used: 3, holders: 3 })
+  for (const connection of shares) connection.close()
+  expect(bounds.usage.connections).toMatchObject({ used: 3, holders: 3 })
 })
 
 test('connections are shed once, although their calls in progress end later', () => {
@@ -155,7 +155,7 @@ test('an address is kept while one of its connections is open', () => {
   second.budgets.streams.acquire(40)
   first.close()
   open('a').budgets.streams.acquire(5)
-  expect(bounds.sums.streams).toMatchObject({ used: 45, holders: 1 })
+  expect(bounds.usage.streams).toMatchObject({ used: 45, holders: 1 })
 })
 
 test('connections of the largest address are shed first, even if they are smaller', () => {

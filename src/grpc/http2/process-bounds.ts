@@ -2,7 +2,7 @@
 // between client addresses and their connections: a connection that exceeds its share is rejected
 // or shed, so that the process does not run out of memory (ADR 0015).
 
-/** The bounded resources; each has its own sum. */
+/** The bounded resources; each is counted separately. */
 export const boundKinds = [
   'connections',
   'streams',
@@ -35,7 +35,7 @@ export const processMax: Readonly<Record<BoundKind, number>> = {
 const SHED_FRACTION = 1 / 16
 
 /** The amount in use, and the number of its holders. */
-class Sum {
+class Usage {
   used = 0
   holders = 0
 
@@ -49,11 +49,11 @@ function recordOf<T>(create: (kind: BoundKind) => T): Readonly<Record<BoundKind,
   return Object.fromEntries(boundKinds.map((kind) => [kind, create(kind)])) as Record<BoundKind, T>
 }
 
-/** The connections of one client address, and their sums. */
-interface Address {
+/** The connections of one client address, and what they use together. */
+interface ClientAddress {
   readonly name: string
-  readonly shares: Set<Share>
-  readonly sums: Readonly<Record<BoundKind, Sum>>
+  readonly connections: Set<TrackedConnection>
+  readonly usage: Readonly<Record<BoundKind, Usage>>
 }
 
 /** A budget from which amounts are acquired and released. */
@@ -64,20 +64,20 @@ export interface Budget {
 }
 
 /** One connection's budget of one kind. */
-class Allowance implements Budget {
+class ConnectionBudget implements Budget {
   used = 0
   readonly kind: BoundKind
   private readonly bounds: ProcessBounds
-  private readonly share: Share
+  private readonly connection: TrackedConnection
 
-  constructor(bounds: ProcessBounds, share: Share, kind: BoundKind) {
+  constructor(bounds: ProcessBounds, connection: TrackedConnection, kind: BoundKind) {
     this.bounds = bounds
-    this.share = share
+    this.connection = connection
     this.kind = kind
   }
 
   acquire(amount: number): boolean {
-    if (!this.bounds.admits(this.share, this.kind, amount)) return false
+    if (!this.bounds.admits(this.connection, this.kind, amount)) return false
     this.add(amount)
     return true
   }
@@ -88,61 +88,61 @@ class Allowance implements Budget {
 
   private add(amount: number): void {
     if (amount === 0) return
-    const ofAddress = this.share.address.sums[this.kind]
-    const total = this.bounds.sums[this.kind]
+    const ofAddress = this.connection.address.usage[this.kind]
+    const total = this.bounds.usage[this.kind]
     const [ownBefore, addressBefore] = [this.used, ofAddress.used]
     this.used += amount
     ofAddress.used += amount
     total.used += amount
     ofAddress.holders += Number(this.used > 0) - Number(ownBefore > 0)
     total.holders += Number(ofAddress.used > 0) - Number(addressBefore > 0)
-    if (amount < 0) this.bounds.removeUnused(this.share.address)
+    if (amount < 0) this.bounds.removeUnused(this.connection.address)
   }
 }
 
 /** One connection's budgets by kind. */
-export type Allowances = Readonly<Record<BoundKind, Budget>>
+export type Budgets = Readonly<Record<BoundKind, Budget>>
 
-/** One connection's share of the bounds. */
-export class Share {
-  readonly address: Address
+/** A connection within the bounds: its budgets, and how to close it when others need them. */
+export class TrackedConnection {
+  readonly address: ClientAddress
   /** Destroys the connection, because others need its resources. */
   readonly shed: () => void
-  readonly budgets: Readonly<Record<BoundKind, Allowance>>
+  readonly budgets: Readonly<Record<BoundKind, ConnectionBudget>>
 
-  constructor(bounds: ProcessBounds, address: Address, shed: () => void) {
+  constructor(bounds: ProcessBounds, address: ClientAddress, shed: () => void) {
     this.address = address
     this.shed = shed
-    this.budgets = recordOf((kind) => new Allowance(bounds, this, kind))
+    this.budgets = recordOf((kind) => new ConnectionBudget(bounds, this, kind))
   }
 
   /** Releases the connection itself; calls in progress release their streams when they complete. */
   close(): void {
-    if (this.address.shares.delete(this)) this.budgets.connections.release(1)
+    if (this.address.connections.delete(this)) this.budgets.connections.release(1)
   }
 }
 
 /** The bounds of one process. */
 export class ProcessBounds {
-  readonly sums = recordOf(() => new Sum())
+  readonly usage = recordOf(() => new Usage())
   private readonly max: Readonly<Record<BoundKind, number>>
   private readonly onShed: (kind: BoundKind) => void
-  private readonly addresses = new Map<string, Address>()
+  private readonly addresses = new Map<string, ClientAddress>()
 
   constructor(onShed: (kind: BoundKind) => void, max = processMax) {
     this.onShed = onShed
     this.max = max
   }
 
-  /** Counts a connection; `undefined` if its address exceeds its share. */
-  open(name: string, shed: () => void): Share | undefined {
+  /** Adds a connection of an address; `undefined` if the address exceeds its share. */
+  open(name: string, shed: () => void): TrackedConnection | undefined {
     const existing = this.addresses.get(name)
-    const address = existing ?? { name, shares: new Set(), sums: recordOf(() => new Sum()) }
-    const share = new Share(this, address, shed)
-    if (!share.budgets.connections.acquire(1)) return undefined
-    address.shares.add(share)
+    const address = existing ?? { name, connections: new Set(), usage: recordOf(() => new Usage()) }
+    const connection = new TrackedConnection(this, address, shed)
+    if (!connection.budgets.connections.acquire(1)) return undefined
+    address.connections.add(connection)
     this.addresses.set(name, address)
-    return share
+    return connection
   }
 
   /** The number of addresses that have connections or calls in progress. */
@@ -150,11 +150,11 @@ export class ProcessBounds {
     return this.addresses.size
   }
 
-  /** Removes an address that uses nothing; until then, a new connection of it has the same sums. */
-  removeUnused(address: Address): void {
-    const { name, shares, sums } = address
-    if (shares.size > 0 || this.addresses.get(name) !== address) return
-    if (boundKinds.every((kind) => sums[kind].used === 0)) this.addresses.delete(name)
+  /** Removes an address that uses nothing; until then, new connections share its usage. */
+  removeUnused(address: ClientAddress): void {
+    const { name, connections, usage } = address
+    if (connections.size > 0 || this.addresses.get(name) !== address) return
+    if (boundKinds.every((kind) => usage[kind].used === 0)) this.addresses.delete(name)
   }
 
   /**
@@ -162,48 +162,52 @@ export class ProcessBounds {
    * so that another address can always acquire some. When the bound is reached, a connection above
    * the average is rejected; for one below the average, this method sheds the largest holders.
    */
-  admits(share: Share, kind: BoundKind, amount: number): boolean {
-    if (this.fits(share, kind, amount)) return true
-    const own = share.budgets[kind].used
-    const ofAddress = share.address.sums[kind]
+  admits(connection: TrackedConnection, kind: BoundKind, amount: number): boolean {
+    if (this.fits(connection, kind, amount)) return true
+    const own = connection.budgets[kind].used
+    const ofAddress = connection.address.usage[kind]
     const isGreedyAddress =
-      ofAddress.used + amount >= this.sums[kind].averageWith(amount, ofAddress.used)
+      ofAddress.used + amount >= this.usage[kind].averageWith(amount, ofAddress.used)
     const isGreedy = own + amount >= ofAddress.averageWith(amount, own)
-    if (!isGreedyAddress) this.shedLargest(kind, share, [...this.addresses.values()])
-    else if (!isGreedy) this.shedLargest(kind, share, [share.address])
-    const isAdmitted = this.fits(share, kind, amount)
+    if (!isGreedyAddress) this.shedLargest(kind, connection, [...this.addresses.values()])
+    else if (!isGreedy) this.shedLargest(kind, connection, [connection.address])
+    const isAdmitted = this.fits(connection, kind, amount)
     if (!isAdmitted) this.onShed(kind)
     return isAdmitted
   }
 
-  private fits(share: Share, kind: BoundKind, amount: number): boolean {
-    const free = this.max[kind] - this.sums[kind].used - amount
-    return share.address.sums[kind].used + amount <= free
+  private fits(connection: TrackedConnection, kind: BoundKind, amount: number): boolean {
+    const free = this.max[kind] - this.usage[kind].used - amount
+    return connection.address.usage[kind].used + amount <= free
   }
 
   /**
    * Sheds the largest connections of the largest addresses, the newest first. Does not wait until
    * they are closed. Those already shed, whose calls in progress still use streams, count as shed.
    */
-  private shedLargest(kind: BoundKind, exempt: Share, addresses: readonly Address[]): void {
-    const sum = addresses.reduce((used, { sums }) => used + sums[kind].used, 0)
-    const until = sum * (1 - SHED_FRACTION)
-    const open = addresses.flatMap(({ shares }) => [...shares].reverse())
+  private shedLargest(
+    kind: BoundKind,
+    exempt: TrackedConnection,
+    addresses: readonly ClientAddress[],
+  ): void {
+    const usedBefore = addresses.reduce((sum, { usage }) => sum + usage[kind].used, 0)
+    const until = usedBefore * (1 - SHED_FRACTION)
+    const open = addresses.flatMap(({ connections }) => [...connections].reverse())
     const candidates = open
-      .filter((share) => share !== exempt && share.budgets[kind].used > 0)
-      .map((share) => ({
-        share,
-        used: share.budgets[kind].used,
-        ofAddress: share.address.sums[kind].used,
+      .filter((connection) => connection !== exempt && connection.budgets[kind].used > 0)
+      .map((connection) => ({
+        connection,
+        used: connection.budgets[kind].used,
+        ofAddress: connection.address.usage[kind].used,
       }))
       .sort((a, b) => b.ofAddress - a.ofAddress || b.used - a.used)
-    let left = open.reduce((used, { budgets }) => used + budgets[kind].used, 0)
-    for (const { share, used } of candidates) {
+    let left = open.reduce((sum, { budgets }) => sum + budgets[kind].used, 0)
+    for (const { connection, used } of candidates) {
       if (left <= until) return
       left -= used
       this.onShed(kind)
-      share.shed()
-      share.close()
+      connection.shed()
+      connection.close()
     }
   }
 }

@@ -41,7 +41,7 @@ export class ResponseHeaders {
   private mustClearTable = false
 
   /** Applies the client's SETTINGS_HEADER_TABLE_SIZE. */
-  limitTable(bytes: number): void {
+  setHeaderTableSize(bytes: number): void {
     if (bytes >= DEFAULT_TABLE_BYTES || this.usesNoTable) return
     this.usesNoTable = true
     this.mustClearTable = true

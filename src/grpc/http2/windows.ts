@@ -6,14 +6,15 @@ import { ProtocolError } from './protocol-error.ts'
 
 /** The increment of a WINDOW_UPDATE frame. Throws ProtocolError. */
 export function readIncrement({ payload }: Frame): number {
-  const more = readUint32(payload, 0) & MAX_WINDOW_SIZE
-  if (more === 0) throw new ProtocolError(errorCodes.protocol, 'WINDOW_UPDATE with increment 0')
-  return more
+  const increment = readUint32(payload, 0) & MAX_WINDOW_SIZE
+  if (increment === 0)
+    throw new ProtocolError(errorCodes.protocol, 'WINDOW_UPDATE with increment 0')
+  return increment
 }
 
 /** Increases a window, or decreases it if `more` is negative. Throws ProtocolError. */
-export function increaseWindow(target: { sendWindow: number }, more: number): void {
-  target.sendWindow += more
+export function increaseWindow(target: { sendWindow: number }, increment: number): void {
+  target.sendWindow += increment
   if (target.sendWindow > MAX_WINDOW_SIZE) {
     throw new ProtocolError(errorCodes.flowControl, 'a flow-control window exceeds 2^31 - 1')
   }

@@ -131,7 +131,7 @@ test('an outcome of the store is shown on the page, with its status', async () =
     expect(textOf(taken.text, 'suggested')).toMatch(/^mine-[0-9a-f]{2}$/)
     const messages = {
       'pool-empty': 'No generated code is left: retry, or send a custom_alias',
-      'store-unavailable': 'The store is unavailable, and the link was not stored: retry',
+      'not-created': 'The store is unavailable, and the link was not stored: retry',
       'outcome-unknown':
         'It is unknown whether the link was stored: retry; ' +
         'if the alias is taken then, it may be yours',

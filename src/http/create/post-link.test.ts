@@ -20,9 +20,9 @@ beforeAll(async () => {
 afterAll(() => app.stop())
 
 test.each([
-  { kind: 'store-unavailable', detail: notStored },
-  { kind: 'store-unavailable', alias: 'mine', detail: notStored },
-  { kind: 'store-unavailable', key: 'k', detail: notConfirmed },
+  { kind: 'not-created', detail: notStored },
+  { kind: 'not-created', alias: 'mine', detail: notStored },
+  { kind: 'not-created', key: 'k', detail: notConfirmed },
   { kind: 'outcome-unknown', detail: unknown },
   { kind: 'outcome-unknown', alias: 'mine', detail: unknownAlias },
   { kind: 'outcome-unknown', alias: 'mine', key: 'k', detail: notConfirmed },

@@ -169,7 +169,7 @@ function problemOf(
         name: 'pool-empty',
         detail: 'No generated code is left: retry, or send a custom_alias',
       }
-    case 'store-unavailable':
+    case 'not-created':
     case 'outcome-unknown':
       return { name: 'store-unavailable', detail: notStored(kind, request) }
   }
@@ -177,14 +177,14 @@ function problemOf(
 
 /** With a key, an earlier request may have stored the link, or a concurrent one may store it. */
 function notStored(
-  kind: 'store-unavailable' | 'outcome-unknown',
+  kind: 'not-created' | 'outcome-unknown',
   { alias, idempotencyKey }: CreateRequest,
 ): string {
   if (idempotencyKey !== undefined) {
     const retry = 'retry with the same Idempotency-Key, which creates no second link'
     return `The store did not confirm the link: ${retry}`
   }
-  if (kind === 'store-unavailable') {
+  if (kind === 'not-created') {
     return 'The store is unavailable, and the link was not stored: retry'
   }
   const aliasHint = alias === undefined ? '' : '; if the alias is taken then, it may be yours'

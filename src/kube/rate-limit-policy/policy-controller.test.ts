@@ -3,22 +3,26 @@
 import { expect, test } from '@jest/globals'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
+import { ruleIdsOf } from '../../policies/rule-ids.ts'
 import type { KubeApi } from '../api.ts'
 import { createEventRecorder } from '../events.ts'
 import { untilAborted } from '../scheduler.ts'
+import { AUDIT_WRITE_MS } from './audit-sums.ts'
+import { LIMITER_RECONNECT_MS } from './limiter-count.ts'
 import { createPolicyController } from './policy-controller.ts'
 import type { RateLimitPolicyStatus } from './rate-limit-policy.ts'
-import type { RulesServer } from './rules-port.ts'
+import type { LimiterEvents, RulesServer } from './rules-port.ts'
 
+const specOf = (name: string) => ({
+  ...({ domain: 'd', match: [{ key: name }], mode: 'Audit', onStoreError: 'Local' } as const),
+  limits: [{ name: 'l', algorithm: 'FixedWindow', requests: 1, window: '1s' }],
+})
 const policyOf = (name: string) => ({
   metadata: {
     ...{ name, namespace: 'n', uid: name, resourceVersion: '1', generation: 1 },
     creationTimestamp: '2026-01-01T00:00:00Z',
   },
-  spec: {
-    ...{ domain: 'd', match: [{ key: name }], mode: 'Enforce', onStoreError: 'Local' },
-    limits: [{ name: 'l', algorithm: 'FixedWindow', requests: 1, window: '1s' }],
-  },
+  spec: specOf(name),
 })
 type Call = Parameters<KubeApi['call']>[0]
 const quiet = () => undefined
@@ -43,16 +47,19 @@ function start(write: (call: Call) => Promise<unknown>, server?: Partial<RulesSe
     ...{ api, controller: 'c', instance: 'i', metrics, log, mayWrite: () => true },
     ...clocks,
   })
+  const opened: LimiterEvents[] = []
   const controller = createPolicyController({
     ...{ api, events, scheduler, metrics, wallMs: clocks.wallMs, random: () => 0.5 },
     grants: [{ domain: 'd', namespaces: ['n'] }],
-    openServer: () =>
-      server === undefined
+    openServer: (on) => {
+      opened.push(on)
+      return server === undefined
         ? Promise.reject(new Error('EADDRINUSE'))
         : Promise.resolve({
             ...{ port: 1, publish: quiet, replicas: () => [], close: () => Promise.resolve() },
             ...server,
-          }),
+          })
+    },
     isLeading: () => true,
     store: undefined,
     log,
@@ -62,7 +69,7 @@ function start(write: (call: Call) => Promise<unknown>, server?: Partial<RulesSe
   const stopping = new AbortController()
   void controller.watch(stopping.signal)
   const led = controller.lead(stopping.signal)
-  return { scheduler, stopping, led }
+  return { scheduler, stopping, led, opened }
 }
 
 test('while the port for limiters cannot be opened, the statuses report no limiters', async () => {
@@ -80,6 +87,40 @@ test('while the port for limiters cannot be opened, the statuses report no limit
       ['Reconciling', 'True', 'NoLimiters'],
     ],
   )
+  stopping.abort()
+  await scheduler.advance(0)
+  await led
+})
+
+test('the leader writes what limiters report for policies in mode Audit', async () => {
+  const written: string[] = []
+  const given = start((call) => {
+    const { metadata, status } = call.body as Partial<ReturnType<typeof policyOf>> & {
+      readonly status?: RateLimitPolicyStatus
+    }
+    const { name = '' } = metadata ?? {}
+    if (status !== undefined) written.push(`${name} ${status.audit?.wouldDeny ?? ''}`)
+    const resourceVersion = String(1 + written.length)
+    const policy = policyOf(name)
+    const next = { ...policy.metadata, resourceVersion }
+    return Promise.resolve({ ...policy, metadata: next, status })
+  }, {})
+  const { scheduler, stopping, led, opened } = given
+  await scheduler.advance(2000)
+  expect(written).toEqual(['p 0', 'q 0'])
+  const report = (hits: number) => {
+    const [rule = ''] = ruleIdsOf(specOf('p'), undefined)
+    opened[0]?.onAudit([rule, 'unknown'].map((each) => ({ rule: each, hits })))
+  }
+  report(3)
+  await scheduler.advance(2000)
+  expect(written.slice(2)).toEqual(['p 3'])
+  await scheduler.advance(LIMITER_RECONNECT_MS) // nothing else causes a comparison
+  report(1)
+  await scheduler.advance(AUDIT_WRITE_MS - LIMITER_RECONNECT_MS - 5000)
+  expect(written).toHaveLength(3)
+  await scheduler.advance(5000)
+  expect(written.slice(3)).toEqual(['p 4'])
   stopping.abort()
   await scheduler.advance(0)
   await led

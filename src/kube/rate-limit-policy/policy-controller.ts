@@ -12,10 +12,11 @@ import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
 import { createWorkQueue } from '../work-queue.ts'
 import { createDebounce } from './debounce.ts'
 import { createLastVersion, type LastVersionDeps } from './last-version.ts'
-import { createPolicyReports } from './report-policies.ts'
+import { createPolicyReports, type PolicyReports } from './report-policies.ts'
 import { createRuleVersions } from './rule-versions.ts'
 import {
   type CompiledVersion,
+  type LimiterEvents,
   openRulesPort,
   type RulesPort,
   type RulesPortDeps,
@@ -99,7 +100,10 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
     async lead(signal) {
       await untilSynced({ policies, synced, scheduler, log }, signal)
       if (signal.aborted) return
-      const port = openRulesPort(deps, () => leader?.onStatusChanged())
+      const port = openRulesPort(deps, {
+        onChange: () => leader?.onStatusChanged(),
+        onAudit: (counts) => leader?.onAudit(counts),
+      })
       leader = createLeader({ ...deps, policies, port, enqueue: queue.addAfter })
       leader.onPolicyChanged()
       const working = work({ ...deps, queue, write: leader.write }, signal)
@@ -148,8 +152,9 @@ async function untilSynced(
 interface Leader {
   readonly onPolicyChanged: () => void
   readonly onStatusChanged: () => void
-  readonly write: ReturnType<typeof createPolicyReports>['write']
-  readonly counts: ReturnType<typeof createPolicyReports>['counts']
+  readonly onAudit: LimiterEvents['onAudit']
+  readonly write: PolicyReports['write']
+  readonly counts: PolicyReports['counts']
   readonly stop: () => void
 }
 
@@ -196,28 +201,53 @@ function createLeader(
       reporting.trigger()
     },
   })
-  let cancelRecheck = () => undefined as unknown
-  const reporting = createDebounce({
-    scheduler,
-    quietMs: REPORT_QUIET_MS,
-    msMax: REPORT_MS_MAX,
-    run() {
-      for (const [at, key] of reports.outdated().entries())
-        deps.enqueue(key, at * WRITE_INTERVAL_MS)
-      cancelRecheck()
-      const nextMs = reports.nextChangeMs()
-      if (nextMs !== undefined)
-        cancelRecheck = scheduler.after(nextMs - scheduler.nowMs(), reporting.trigger)
-    },
-  })
+  const reporting = createReporting(deps, reports)
   return {
     onPolicyChanged: compiling.trigger,
     onStatusChanged: reporting.trigger,
+    onAudit(counts) {
+      if (reports.addAudit(counts)) reporting.trigger()
+      else reporting.recheckLater()
+    },
     write: (key, signal) => outputs.write(key, signal) ?? reports.write(key, signal),
     counts: reports.counts,
     stop() {
       compiling.cancel()
       reporting.cancel()
+    },
+  }
+}
+
+/** Queues the outdated statuses after a change, and when time makes one outdated. */
+function createReporting(
+  given: {
+    readonly scheduler: Scheduler
+    readonly enqueue: (key: string, ms: number) => void
+  },
+  reports: Pick<PolicyReports, 'outdated' | 'nextChangeMs'>,
+) {
+  const { scheduler, enqueue } = given
+  let cancelRecheck = () => undefined as unknown
+  const recheckLater = () => {
+    cancelRecheck()
+    const nextMs = reports.nextChangeMs()
+    if (nextMs !== undefined)
+      cancelRecheck = scheduler.after(nextMs - scheduler.nowMs(), debounce.trigger)
+  }
+  const debounce = createDebounce({
+    scheduler,
+    quietMs: REPORT_QUIET_MS,
+    msMax: REPORT_MS_MAX,
+    run() {
+      for (const [at, key] of reports.outdated().entries()) enqueue(key, at * WRITE_INTERVAL_MS)
+      recheckLater()
+    },
+  })
+  return {
+    trigger: debounce.trigger,
+    recheckLater,
+    cancel() {
+      debounce.cancel()
       cancelRecheck()
     },
   }

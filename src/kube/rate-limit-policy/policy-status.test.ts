@@ -17,6 +17,7 @@ const observed: ObservedPolicy = {
   active: 2,
   total: 2,
   isRejected: false,
+  audit: undefined,
   isSettling: false,
   nowMs: 0,
 }
@@ -84,6 +85,13 @@ test('the condition Accepted has the message of the compiler', () => {
   const long = messageOf({ ...conflict, message: `x${'\u{1f600}'.repeat(1000)}` }, 1) ?? ''
   expect(long).toMatch(/…; the limits of generation 1 stay active$/)
   expect([long.length <= 1024, long.isWellFormed()]).toEqual([true, true])
+})
+
+test('only a policy with an active generation has an audit', () => {
+  const audit = { wouldDeny: 3, startTime: '2026-01-01T00:00:00Z' }
+  expect(statusOf({ audit }).audit).toEqual(audit)
+  expect(statusOf({})).not.toHaveProperty('audit')
+  expect(statusOf({ audit, activeGeneration: undefined })).not.toHaveProperty('audit')
 })
 
 test('the messages about limiters name the generation that is active', () => {

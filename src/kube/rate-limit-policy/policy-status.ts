@@ -18,6 +18,8 @@ export interface ObservedPolicy {
   readonly total: number
   /** Whether a limiter rejects the rules with the active generation. */
   readonly isRejected: boolean
+  /** What the policy would have denied; `undefined`: the limiters enforce it. */
+  readonly audit: RateLimitPolicyStatus['audit']
   /** Whether limiters of the previous status may still reconnect to a new leader. */
   readonly isSettling: boolean
   readonly nowMs: number
@@ -57,6 +59,7 @@ export function decidePolicyStatus(
   return {
     ...status,
     replicas,
+    ...(observed.audit && { audit: observed.audit }),
     conditions: [
       ...merge([acceptance], generation),
       ...merge([programmed], activeGeneration),

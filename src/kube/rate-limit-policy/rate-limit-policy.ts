@@ -106,6 +106,18 @@ export interface RateLimitPolicyStatus {
     /** All of them. */
     readonly total: number
   }
+  /** What the active generation would have denied. Present only if its mode is Audit. */
+  readonly audit?: {
+    /**
+     * Hits beyond a limit of the policy, at least; a hit beyond two limits counts twice.
+     * Updated at most every 5 minutes, after an increase of 10 %.
+     */
+    readonly wouldDeny: number
+    /** When the count started. */
+    readonly startTime: string
+    /** When a limiter last reported such hits, as of the last update. */
+    readonly lastObservedTime?: string
+  }
   /**
    * Accepted: whether the policy is valid, allowed and without conflict. Programmed:
    * whether all limiters apply it.

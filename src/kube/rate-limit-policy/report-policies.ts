@@ -9,6 +9,7 @@ import { hasStatus } from '../kube-error.ts'
 import { keyOf } from '../objects.ts'
 import type { ReconcileResult } from '../run-workers.ts'
 import { applyStatus, isSameStatus } from '../status.ts'
+import { type AuditSums, createAuditSums } from './audit-sums.ts'
 import { createLimiterCount, earliestAfter, LIMITER_RECONNECT_MS } from './limiter-count.ts'
 import { decidePolicyStatus, type ObservedPolicy } from './policy-status.ts'
 import {
@@ -49,6 +50,8 @@ export interface PolicyReports {
   readonly write: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
   /** When more statuses must be written although nothing happens; `undefined`: never. */
   readonly nextChangeMs: () => number | undefined
+  /** Adds what limiters report. Returns whether a status must be written. */
+  readonly addAudit: AuditSums['add']
   /** Limiters that have the newest version, that have another one, and that left recently. */
   readonly counts: () => Readonly<Record<'current' | 'outdated' | 'missing', number>>
 }
@@ -63,7 +66,8 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
   const { policies, nowMs } = deps
   const limiters = observeLimiters(deps)
   const reportChange = createChangeReport(deps)
-  const statusOf = createStatusDecision(deps, limiters)
+  const audits = createAuditSums(deps)
+  const statusOf = createStatusDecision(deps, { limiters, audits })
   let moreAtMs: number | undefined
   return {
     outdated() {
@@ -102,7 +106,9 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       reportChange(policy, status)
       return {}
     },
-    nextChangeMs: () => earliestAfter(nowMs(), [limiters.nextChangeMs(), moreAtMs]),
+    nextChangeMs: () =>
+      earliestAfter(nowMs(), [limiters.nextChangeMs(), audits.nextDueMs(), moreAtMs]),
+    addAudit: audits.add,
     counts: limiters.counts,
   }
 }
@@ -118,7 +124,7 @@ function interleave(lists: readonly (readonly string[])[]): string[] {
 /** Decides the status of a policy; `undefined` if it has not changed since the last decision. */
 function createStatusDecision(
   { versions, wallMs }: Pick<ReportDeps, 'versions' | 'wallMs'>,
-  limiters: ObservedLimiters,
+  { limiters, audits }: { readonly limiters: ObservedLimiters; readonly audits: AuditSums },
 ) {
   /** Objects whose status was equal to the decided one, with what it was decided from. */
   const equal = new WeakMap<RateLimitPolicy, { compiled: CompiledPolicy; state: string }>()
@@ -127,7 +133,10 @@ function createStatusDecision(
     const compiled = versions.get(keyOf(policy))
     if (compiled?.uid !== uid || compiled.generation !== generation) return undefined
     const { outcome, active, accepted, since } = compiled
-    const observed = limiters.stateFor(since, policy.status?.replicas?.total ?? 0)
+    const observed = {
+      ...limiters.stateFor(since, policy.status?.replicas?.total ?? 0),
+      audit: audits.statusOf(policy, compiled),
+    }
     const state = active === undefined ? '' : JSON.stringify(observed)
     const before = equal.get(policy)
     if (before?.compiled === compiled && before.state === state) return undefined

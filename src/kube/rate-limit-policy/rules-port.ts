@@ -4,6 +4,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type BackOffBounds, createBackOff } from '../back-off.ts'
 import { completesWithin, pauseFor, type Scheduler } from '../scheduler.ts'
+import type { RuleHits } from './audit-sums.ts'
 import type { ConnectedLimiter } from './report-policies.ts'
 
 /** A compiled version. */
@@ -22,10 +23,18 @@ export interface RulesServer {
   close(): Promise<void>
 }
 
+/** What the limiters cause. */
+export interface LimiterEvents {
+  /** Called when the state of a limiter changes. */
+  readonly onChange: () => void
+  /** Called with each report of a limiter. */
+  readonly onAudit: (counts: readonly RuleHits[]) => void
+}
+
 /** Dependencies of the port. */
 export interface RulesPortDeps {
-  /** Opens the port for limiters; `onChange` is called when their state changes. */
-  readonly openServer: (onChange: () => void) => Promise<RulesServer>
+  /** Opens the port for limiters. */
+  readonly openServer: (on: LimiterEvents) => Promise<RulesServer>
   /** Called when the port has been opened, and when that has failed. */
   readonly onPort: (state: 'up' | 'down') => void
   readonly scheduler: Scheduler
@@ -48,8 +57,8 @@ const RETRY_BACK_OFF: BackOffBounds = { initialMs: 1000, maxMs: 30_000, resetAft
 /** The server closes its connections within 1 s. */
 const CLOSE_MS_MAX = 1500
 
-/** Starts to open the port; `onChange` is called when the state of a limiter changes. */
-export function openRulesPort(deps: RulesPortDeps, onChange: () => void): RulesPort {
+/** Starts to open the port. */
+export function openRulesPort(deps: RulesPortDeps, on: LimiterEvents): RulesPort {
   const { scheduler, log } = deps
   const backOff = createBackOff(RETRY_BACK_OFF, deps)
   const closing = new AbortController()
@@ -65,7 +74,7 @@ export function openRulesPort(deps: RulesPortDeps, onChange: () => void): RulesP
   const keepOpening = async () => {
     while (server === undefined && !closing.signal.aborted) {
       try {
-        server = await deps.openServer(onChange)
+        server = await deps.openServer(on)
       } catch (err) {
         recordFailure(err)
         await pauseFor(scheduler, backOff.nextMs(), closing.signal)

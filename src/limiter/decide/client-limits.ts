@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import { clientKeyOf } from '../../limits/client-address.ts'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterUpdate } from '../../limits/counter-store.ts'
 import { type Check, planChecks } from '../../limits/plan-checks.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import {
@@ -22,7 +22,7 @@ type LimitedRoute = 'create' | 'redirect' | 'unknown'
 /** The limits that one request counts against; they are decided together. */
 interface PlannedLimits {
   readonly checks: readonly Check[]
-  readonly counts: readonly CounterHits[]
+  readonly updates: readonly CounterUpdate[]
 }
 
 /** A client with the limits of its requests; shared by all its connections. */
@@ -32,14 +32,14 @@ export interface LimitedClient {
   readonly lookup: PlannedLimits
   /** The limits for a lookup of an unknown code: route `unknown`. */
   readonly miss: PlannedLimits
-  /** The same counters with cost 0: a client that exceeds them is denied every lookup. */
+  /** The same counters with 0 hits: a client that exceeds them is denied every lookup. */
   readonly missPeek: PlannedLimits
 }
 
 /** Counters of this process. */
 interface LocalStore {
   /** Counts the hits of one request, and decides them together. */
-  consumeNow(counts: readonly CounterHits[]): readonly Decision[]
+  consumeNow(updates: readonly CounterUpdate[]): readonly Decision[]
   /** Whether a counter has been written and not evicted; it may have expired. */
   hasCounter(key: string): boolean
 }
@@ -75,27 +75,28 @@ export function createClientLimits(deps: {
   readonly store: LocalStore
 }): ClientLimits {
   const { rules, store } = deps
-  const clients = new LRUCache<string, LimitedClient>({ max: CLIENTS_MAX })
+  let clients: LRUCache<string, LimitedClient> | undefined // allocated at its full size
 
-  const countRequest = ({ checks, counts }: PlannedLimits): ClientVerdict => {
-    if (counts.length === 0) return unlimited
-    const decisions = store.consumeNow(counts)
+  const countRequest = ({ checks, updates }: PlannedLimits): ClientVerdict => {
+    if (updates.length === 0) return unlimited
+    const decisions = store.consumeNow(updates)
     const checked: CheckedLimit[] = []
     for (let at = 0; at < checks.length; at++) {
       const [check, decision] = [checks[at], decisions[at]]
       if (check === undefined || decision === undefined) continue
-      const { descriptorIndex, rule, hits } = check
-      checked.push({ descriptorIndex, rule, hits, decision })
+      const { descriptorIndex, rule, requestedHits } = check
+      checked.push({ descriptorIndex, rule, requestedHits, decision })
     }
     const code = codeOf(checked, false)
     return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
   }
   /** Most clients have never requested an unknown code, and an unused counter denies nothing. */
-  const needsNoPeek = ({ counts }: PlannedLimits) =>
-    counts.every(({ key, limit }) => limit.requests > 0 && !store.hasCounter(key))
+  const needsNoPeek = ({ updates }: PlannedLimits) =>
+    updates.every(({ key, limit }) => limit.requests > 0 && !store.hasCounter(key))
   return {
     clientOf(address) {
       const key = clientKeyOf(address)
+      clients ??= new LRUCache({ max: CLIENTS_MAX })
       let client = clients.get(key)
       if (client === undefined) {
         client = planClient(rules, key)
@@ -134,12 +135,12 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
 }
 
 function limitsOf(checks: readonly Check[]): PlannedLimits {
-  return { checks, counts: checks.map(({ count }) => count) }
+  return { checks, updates: checks.map(({ update }) => update) }
 }
 
 /** A peek that is denied if a hit would be, also by a fixed window that counts denied hits. */
 function peekOf(check: Check): Check {
-  const { count } = check
-  const limit = count.limit.denyConsumes ? { ...count.limit, denyConsumes: false } : count.limit
-  return { ...check, hits: 0, count: { ...count, limit, cost: 0 } }
+  const { update } = check
+  const limit = update.limit.denyConsumes ? { ...update.limit, denyConsumes: false } : update.limit
+  return { ...check, requestedHits: 0, update: { ...update, limit, hits: 0 } }
 }

@@ -40,7 +40,7 @@ describe('a call', () => {
     await request({ client: 'a' }, { total: '' })
     await request({ client: 'a' }, { total: '' })
     const denied = await request({ client: 'a' }, { total: '' })
-    expect(store.calls.map((counts) => counts.length)).toEqual([2, 2, 2])
+    expect(store.calls.map((updates) => updates.length)).toEqual([2, 2, 2])
     expect(denied.statuses.map(({ code }) => code)).toEqual(['OVER_LIMIT', 'OK'])
     // The bucket does not count a call that another limit denies.
     expect(denied.statuses[1]?.limitRemaining).toBe(8)

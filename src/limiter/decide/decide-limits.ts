@@ -70,7 +70,7 @@ async function decideChecks(
 ): Promise<readonly Decision[]> {
   if (deps.denyCache === undefined) return decideInStore(deps, checks)
   const nowUs = deps.nowUs()
-  const cached = checks.map(({ count }) => deps.denyCache?.find(count, nowUs))
+  const cached = checks.map(({ update }) => deps.denyCache?.find(update, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
   const uncached = checks.filter((_, at) => cached[at] === undefined)
   const toStore = isDeniedBy(cached, checks) ? uncached.map(asDenied) : uncached
@@ -85,42 +85,42 @@ async function decideChecks(
 }
 
 /** Whether a call hits a counter once. If not, its own hits may cause the denial. */
-function isOnlyHit(checks: readonly Check[], { count }: Check): boolean {
-  return checks.length === 1 || checks.filter((one) => one.count.key === count.key).length === 1
+function isOnlyHit(checks: readonly Check[], { update }: Check): boolean {
+  return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }
 
 /** Whether the known decisions deny a call, whatever the others are: those count as denied hits. */
 function isDeniedBy(known: readonly (Decision | undefined)[], checks: readonly Check[]): boolean {
   const decisions = known.map((decision) => decision ?? { admitted: true })
-  return isDenied(countsOf(checks), decisions)
+  return isDenied(updatesOf(checks), decisions)
 }
 
-function countsOf(checks: readonly Check[]) {
-  return checks.map(({ count }) => count)
+function updatesOf(checks: readonly Check[]) {
+  return checks.map(({ update }) => update)
 }
 
-/** The check in a denied call: with cost 0, unless the limit counts denied hits. */
+/** The check in a denied call: with 0 hits, unless the limit counts denied hits. */
 function asDenied(check: Check): Check {
-  const { count } = check
-  if (count.limit.denyConsumes || count.cost <= 0) return check
-  return { ...check, count: { ...count, cost: 0 } }
+  const { update } = check
+  if (update.limit.denyConsumes || update.hits <= 0) return check
+  return { ...check, update: { ...update, hits: 0 } }
 }
 
 async function decideInStore(
   deps: SharedDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
-  const counts = countsOf(checks)
-  const decisions = await deps.store.decide(counts)
+  const updates = updatesOf(checks)
+  const decisions = await deps.store.decide(updates)
   if (deps.denyCache !== undefined) invalidateRefunded(deps.denyCache, checks)
   if (isUndecided(decisions)) return decideWithoutStore(deps, checks, decisions)
-  deps.shares.record(counts, decisions)
+  deps.shares.record(updates, decisions)
   const nowUs = deps.denyCache === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
     const decision = decisions[at]
     if (decision === undefined) throw new Error('Cannot decide: too few decisions from the store')
     if (!decision.admitted && isOnlyHit(checks, check)) {
-      deps.denyCache?.store(check.count, decision, nowUs)
+      deps.denyCache?.store(check.update, decision, nowUs)
     }
     deps.record(check, decision, 'store')
     return decision
@@ -132,7 +132,7 @@ async function decideInStore(
  * is undecided, the store may count the refund later.
  */
 function invalidateRefunded(denyCache: DenyCache, checks: readonly Check[]): void {
-  for (const { count } of checks) if (count.cost < 0) denyCache.invalidate(count.key)
+  for (const { update } of checks) if (update.hits < 0) denyCache.invalidate(update.key)
 }
 
 /** Decides each check by its rule: allows, denies, or counts against this process's share. */
@@ -148,7 +148,7 @@ function decideWithoutStore(
   // A quota that is denied here does not admit the call: the local quotas may still deny it.
   const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
-    subsetOf(countsOf(toCount), countsOf(undenied)),
+    subsetOf(updatesOf(toCount), updatesOf(undenied)),
     delayedResult?.then((decisions) => decisions?.filter(isLocal)),
   )
   let next = 0
@@ -161,13 +161,13 @@ function decideWithoutStore(
 }
 
 /** The decision of a rule with `on_store_error: allow` or `deny`; `undefined`: `local`. */
-function fixedDecision({ rule, count: { cost } }: Check): Decision | undefined {
+function fixedDecision({ rule, update: { hits } }: Check): Decision | undefined {
   if (rule.onStoreError === 'local') return undefined
   const isAllowed = rule.onStoreError === 'allow'
   return {
-    admitted: isAllowed || cost < 0,
+    admitted: isAllowed || hits < 0,
     remaining: isAllowed ? verdicts.capacityOf(rule) : 0,
-    over: isAllowed ? 0 : Math.max(0, cost),
+    over: isAllowed ? 0 : Math.max(0, hits),
     resetUs: isAllowed ? 0 : UNAVAILABLE_RETRY_US,
     retryAfterUs: isAllowed ? 0 : UNAVAILABLE_RETRY_US,
     next: undefined,
@@ -181,9 +181,9 @@ function verdictOf(
 ): verdicts.Verdict {
   const { plan, decisions } = input
   const checked: verdicts.CheckedLimit[] = []
-  for (const [at, { descriptorIndex, rule, hits }] of plan.checks.entries()) {
+  for (const [at, { descriptorIndex, rule, requestedHits }] of plan.checks.entries()) {
     const decision = decisions[at]
-    if (decision !== undefined) checked.push({ descriptorIndex, rule, hits, decision })
+    if (decision !== undefined) checked.push({ descriptorIndex, rule, requestedHits, decision })
   }
   const statuses = verdicts.statusesOf(plan.uncheckedReasons, checked)
   const decidedCode = verdicts.codeOf(checked, deps.options.areAllQuotas)

@@ -194,7 +194,7 @@ describe('a cached denial', () => {
     const { request, store } = limiterOf(perClient, { hasDenyCache: true })
     for (let n = 0; n < 3; n++) await request({ client: 'a' })
     const denied = await request({ client: 'a' }, { total: '' })
-    expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([0])
+    expect(store.calls.at(-1)?.map(({ hits }) => hits)).toEqual([0])
     expect(denied.statuses.map(({ code, limitRemaining }) => [code, limitRemaining])).toEqual([
       ['OVER_LIMIT', 0],
       ['OK', 10],
@@ -209,7 +209,7 @@ describe('a cached denial', () => {
     for (let n = 0; n < 3; n++) await request({ client: 'a' })
     const refund = { entries: [{ key: 'total', value: '' }], hits: -2 }
     await request({ client: 'a' }, { window: '' }, refund)
-    expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([1, -2])
+    expect(store.calls.at(-1)?.map(({ hits }) => hits)).toEqual([1, -2])
   })
 
   test('stays cached after a peek', async () => {
@@ -249,7 +249,7 @@ describe('a cached denial', () => {
     await request({ spent: '' })
     for (let n = 0; n < 2; n++) await request({ spent: '' })
     expect((await request({ spent: '' }, { rate: '' })).code).toBe('OVER_LIMIT')
-    expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([0])
+    expect(store.calls.at(-1)?.map(({ hits }) => hits)).toEqual([0])
   })
 })
 

@@ -1,15 +1,15 @@
 // The deny cache returns a denial as long as it is certain, for at most 1 s.
 import { expect, test } from '@jest/globals'
 import { fixedWindow } from '../../limits/fixed-window.ts'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterUpdate } from '../../limits/counter-store.ts'
 import { createDenyCache } from './deny-cache.ts'
 
 const limit = { requests: 5, windowUs: 60_000_000, burst: 5, denyConsumes: true }
-const countOf = (key: string, cost = 1): CounterHits => ({
+const countOf = (key: string, hits = 1): CounterUpdate => ({
   key,
   algorithm: fixedWindow,
   limit,
-  cost,
+  hits,
   veto: 'alone',
   isPerSecond: false,
 })
@@ -41,8 +41,8 @@ test('an entry expires at its retry time or after 1 s, and returns the remaining
 test('fewer hits than denied, peeks and refunds go to the store', () => {
   const denied = createDenyCache(10_000)
   denied.store(countOf('k', 3), denial(1_000_000), NOW_US)
-  for (const cost of [2, 1, 0, -1]) {
-    expect(denied.find(countOf('k', cost), NOW_US)).toBeUndefined()
+  for (const hits of [2, 1, 0, -1]) {
+    expect(denied.find(countOf('k', hits), NOW_US)).toBeUndefined()
   }
   expect(denied.find(countOf('k', 3), NOW_US)).toBeDefined()
   expect(denied.find(countOf('k', 4), NOW_US)).toMatchObject({ over: 4 })

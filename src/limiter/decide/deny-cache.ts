@@ -2,16 +2,16 @@
 // Bounded; an entry expires after at most 1 s, because another process may refund hits.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterUpdate } from '../../limits/counter-store.ts'
 
 const TTL_US_MAX = 1_000_000
 /** Approximate memory of a key and its entry. */
 const ENTRY_BYTES = 256
 
-interface Denied {
+interface CachedDenial {
   readonly untilUs: number
   /** Number of denied hits: calls with at least as many hits are denied, too. */
-  readonly cost: number
+  readonly hits: number
   /** The limit that denied them. A limit override with more requests uses the same counter. */
   readonly requests: number
   readonly resetAtUs: number
@@ -23,29 +23,29 @@ interface Denied {
 /** A cache of denials. */
 export interface DenyCache {
   /** The cached denial of these hits, or `undefined`. */
-  find(count: CounterHits, nowUs: number): Decision | undefined
+  find(update: CounterUpdate, nowUs: number): Decision | undefined
   /** Removes the entry of a counter after a refund. */
   invalidate(key: string): void
   /** Stores a denial. */
-  store(count: CounterHits, decision: Decision, nowUs: number): void
+  store(update: CounterUpdate, decision: Decision, nowUs: number): void
   /** Removes all entries after a change of the rules. */
   clear(): void
 }
 
 /** Creates an empty cache of about `bytesMax`. */
 export function createDenyCache(bytesMax: number): DenyCache {
-  const entries = new LRUCache<string, Denied>({
+  const entries = new LRUCache<string, CachedDenial>({
     max: Math.max(1, Math.floor(bytesMax / ENTRY_BYTES)),
   })
   return {
-    find(count, nowUs) {
-      const denied = entries.get(count.key)
-      if (denied === undefined || denied.untilUs <= nowUs || count.cost < denied.cost) return
-      if (count.limit.requests > denied.requests) return
+    find(update, nowUs) {
+      const denied = entries.get(update.key)
+      if (denied === undefined || denied.untilUs <= nowUs || update.hits < denied.hits) return
+      if (update.limit.requests > denied.requests) return
       return {
         admitted: false,
         remaining: 0,
-        over: count.cost,
+        over: update.hits,
         resetUs: denied.resetAtUs - nowUs,
         retryAfterUs: denied.retryAtUs - nowUs,
         next: undefined,
@@ -56,12 +56,12 @@ export function createDenyCache(bytesMax: number): DenyCache {
     invalidate(key) {
       entries.delete(key)
     },
-    store({ key, cost, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
-      if (cost <= 0) return
+    store({ key, hits, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
+      if (hits <= 0) return
       const untilUs = nowUs + Math.min(TTL_US_MAX, retryAfterUs)
       const [resetAtUs, retryAtUs] = [nowUs + resetUs, nowUs + retryAfterUs]
       const clockOffsetUs = decidedAtUs === undefined ? undefined : decidedAtUs - nowUs
-      entries.set(key, { untilUs, cost, requests, resetAtUs, retryAtUs, clockOffsetUs })
+      entries.set(key, { untilUs, hits, requests, resetAtUs, retryAtUs, clockOffsetUs })
     },
     clear() {
       entries.clear()

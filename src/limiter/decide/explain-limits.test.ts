@@ -22,7 +22,7 @@ if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
 const { rules } = parsed
 const options = { areAllShadow: false, areAllQuotas: false, denyConsumes: true }
 const memory = createMemoryCounterStore({ nowUs: () => 600_000 })
-const inMemory: Pick<GuardedStore, 'decide'> = { decide: (counts) => memory.consume(counts) }
+const inMemory: Pick<GuardedStore, 'decide'> = { decide: (updates) => memory.consume(updates) }
 
 const explain = (key: string, store = inMemory) =>
   createExplainLimits({ rules: () => rules, store, options })({

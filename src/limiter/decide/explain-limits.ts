@@ -31,7 +31,7 @@ export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps
     const peek = { domain, descriptors: [{ ...descriptor, hits: 0 }], hits: 1 }
     const { checks } = planChecks(set, peek, options)
     if (checks.length === 0) return lines
-    const decisions = await store.decide(checks.map(({ count }) => count))
+    const decisions = await store.decide(checks.map(({ update }) => update))
     if (isUndecided(decisions)) return [...lines, 'counters: unknown, Redis did not respond']
     const counters = checks.map(({ rule }, at) => {
       const { remaining = 0, resetUs = 0 } = decisions[at] ?? {}

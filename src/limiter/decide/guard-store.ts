@@ -1,6 +1,6 @@
 // Bounds the time that a call waits for a counter store that is slow, hangs or is unavailable.
 import type { Decision } from '../../limits/algorithm.ts'
-import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
+import type { CounterUpdate, CounterStore } from '../../limits/counter-store.ts'
 import {
   createCircuitBreaker,
   type CircuitBreaker,
@@ -17,7 +17,7 @@ export type Undecided = TimedOut<readonly Decision[]>
 /** A store with a circuit breaker. */
 export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithDelayedResult'> {
   /** Returns the decisions, or `Undecided` at the latest at the deadline. Never rejects. */
-  decide(counts: readonly CounterHits[]): Promise<readonly Decision[] | Undecided>
+  decide(updates: readonly CounterUpdate[]): Promise<readonly Decision[] | Undecided>
 }
 
 /** Whether the result contains no decisions. */
@@ -37,7 +37,7 @@ export function guardStore({
     probe: () => store.probe(),
   })
   return {
-    decide: (counts) => runWithDelayedResult(() => store.consume(counts)),
+    decide: (updates) => runWithDelayedResult(() => store.consume(updates)),
     isOpen,
     isUnresponsive,
     stop,

@@ -3,7 +3,7 @@
 // subtracted from that share, until the store reports a remainder that includes them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
-import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
+import type { CounterUpdate, CounterStore } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
 /** The store's decisions for one call; `undefined`: the call failed. */
@@ -11,9 +11,9 @@ type StoreDecisions = readonly Decision[] | undefined
 
 /** Counters of this process only. */
 export interface LocalCounters extends Pick<CounterStore, 'reset'> {
-  consumeNow(counts: readonly CounterHits[]): readonly Decision[]
+  consumeNow(updates: readonly CounterUpdate[]): readonly Decision[]
   /** Sets a counter so that `remaining` hits remain, at most the whole limit. */
-  setRemaining(count: CounterHits, remaining: number): void
+  setRemaining(update: CounterUpdate, remaining: number): void
 }
 
 /** Dependencies of the shares. */
@@ -30,13 +30,13 @@ export interface LocalSharesOptions {
 /** The shares of this process. */
 export interface LocalShares {
   /** Records decisions of the store. */
-  record(counts: readonly CounterHits[], decisions: readonly Decision[]): void
+  record(updates: readonly CounterUpdate[], decisions: readonly Decision[]): void
   /**
    * Decides a call without the store. `delayed` resolves to the store's decisions for it;
    * `undefined`: the store was not called.
    */
   decide(
-    counts: readonly CounterHits[],
+    updates: readonly CounterUpdate[],
     delayed: Promise<StoreDecisions> | undefined,
   ): readonly Decision[]
 }
@@ -77,36 +77,36 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     tracked.resetAtUs = Math.max(tracked.resetAtUs, atUs + resetUs) // pending hits may extend it
     tracked.setForMode = undefined
   }
-  const record = (counts: readonly CounterHits[], decisions: readonly Decision[]) => {
+  const record = (updates: readonly CounterUpdate[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
     decisions.forEach((decision, at) => {
-      const count = counts[at]
-      if (count !== undefined) recordOne(count.key, decision, atUs)
+      const update = updates[at]
+      if (update !== undefined) recordOne(update.key, decision, atUs)
     })
   }
   /** Sets the local counter to its share, unless it is already set. */
-  const prepare = (count: CounterHits): TrackedCounter => {
+  const prepare = (update: CounterUpdate): TrackedCounter => {
     const [mode, atUs] = [isUnresponsive() ? 'unresponsive' : 'slow', nowUs()] as const
-    let tracked = counters.get(count.key)
+    let tracked = counters.get(update.key)
     if (tracked === undefined || tracked.resetAtUs <= atUs) {
-      tracked = trackedCounterOf(freshRemaining(count, atUs), atUs)
-      counters.set(count.key, tracked)
+      tracked = trackedCounterOf(freshRemaining(update, atUs), atUs)
+      counters.set(update.key, tracked)
     }
     if (tracked.setForMode !== mode) {
-      local.setRemaining(shareFor(count), localRemaining(tracked, { mode, replicas }))
+      local.setRemaining(shareFor(update), localRemaining(tracked, { mode, replicas }))
       tracked.setForMode = mode
     }
     return tracked
   }
   return {
     record,
-    decide(counts, delayed) {
-      const tracked = counts.map(prepare)
-      const decisions = local.consumeNow(counts.map(shareFor))
-      const isAdmitted = !isDenied(counts, decisions)
+    decide(updates, delayed) {
+      const tracked = updates.map(prepare)
+      const decisions = local.consumeNow(updates.map(shareFor))
+      const isAdmitted = !isDenied(updates, decisions)
       const pending = tracked.map((one, at) => {
         const { admitted = false, resetUs = 0 } = decisions[at] ?? {}
-        const hits = isAdmitted && admitted ? Math.max(0, counts[at]?.cost ?? 0) : 0
+        const hits = isAdmitted && admitted ? Math.max(0, updates[at]?.hits ?? 0) : 0
         one.pending += hits
         one.resetAtUs = Math.max(one.resetAtUs, nowUs() + resetUs)
         return hits
@@ -117,7 +117,7 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
         tracked.forEach((one, at) => {
           one.pending -= pending[at] ?? 0
         })
-        record(counts, stored)
+        record(updates, stored)
       })
       return decisions
     },
@@ -139,22 +139,22 @@ function localRemaining(
 }
 
 /** The remainder of an unused counter. */
-function freshRemaining({ algorithm, limit }: CounterHits, nowUs: number): number {
-  return algorithm.decide({ state: undefined, cost: 0, nowUs, limit }).remaining
+function freshRemaining({ algorithm, limit }: CounterUpdate, nowUs: number): number {
+  return algorithm.decide({ state: undefined, hits: 0, nowUs, limit }).remaining
 }
 
 /** Returns a function that replaces a limit by the share of one process. */
-function sharedAmong(replicas: number): (count: CounterHits) => CounterHits {
-  if (replicas === 1) return (count) => count
+function sharedAmong(replicas: number): (update: CounterUpdate) => CounterUpdate {
+  if (replicas === 1) return (update) => update
   const shares = new WeakMap<Limit, Limit>() // dropped with the rules
   const portion = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
-  return (count) => {
-    const { limit } = count
+  return (update) => {
+    const { limit } = update
     let share = shares.get(limit)
     if (share === undefined) {
       share = { ...limit, requests: portion(limit.requests), burst: portion(limit.burst) }
       shares.set(limit, share)
     }
-    return { ...count, limit: share }
+    return { ...update, limit: share }
   }
 }

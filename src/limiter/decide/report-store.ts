@@ -16,8 +16,8 @@ interface StoreReportDeps {
 /** The functions that the store and its circuit breaker call. */
 export function createStoreReports({ storeHealth, stats, metrics, log }: StoreReportDeps) {
   return {
-    /** Of the connection with this name. */
-    watch: (redis: string) => ({
+    /** The listeners of the connection with this name. */
+    listenersOf: (redis: string) => ({
       onDown: (err: unknown) => {
         log.warn({ err, redis }, 'Redis unavailable')
         storeHealth.setConnection(redis, false)

@@ -26,10 +26,10 @@ export function createResetLimits(deps: ResetLimitsDeps): ResetLimits {
   return async ({ domain, descriptor }) => {
     const request = { domain, descriptors: [descriptor], hits: 1 }
     const { checks } = planChecks(deps.rules(), request, deps.options)
-    const counts = checks.map(({ count }) => count)
-    await deps.store.reset(counts)
-    await deps.local.reset(counts)
-    for (const { key } of counts) deps.denyCache?.invalidate(key)
+    const updates = checks.map(({ update }) => update)
+    await deps.store.reset(updates)
+    await deps.local.reset(updates)
+    for (const { key } of updates) deps.denyCache?.invalidate(key)
     for (const { rule, values } of checks) {
       const fields = { domain, rule: rule.path, name: rule.name, values: splitValues(values) }
       deps.log.warn(fields, 'counter reset by an operator')

@@ -16,7 +16,7 @@ import type { RuleStats } from '../stats/rule-stats.ts'
 import { openRulesCopy } from './rules-copy.ts'
 import type { RuleFileConfig } from '../settings/settings.ts'
 
-/** At the start, files of at most so many characters are parsed without a thread. */
+/** During startup, files with at most this many characters are parsed without a thread. */
 const START_LENGTH_MAX = 4 * 1024 * 1024
 
 /** Loaded rules; `watch` starts the reloads. */
@@ -55,7 +55,7 @@ export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
     },
     ...(config.RULES_COPY !== '' && { copy: openRulesCopy(config.RULES_COPY, log) }),
     onLoaded: (rules) => {
-      declareLoaded(deps, rules)
+      recordActivation(deps, rules)
     },
     onRejected: () => {
       deps.stats.service.configLoadError++
@@ -102,8 +102,8 @@ export function parseOptionsOf({
   return { mergeDomains: config.MERGE_DOMAIN_CONFIG, denyConsumes, defaultAlgorithm }
 }
 
-/** Counts rules that became active, and clears the denials of the previous ones. */
-export function declareLoaded({ stats, denyCache }: RulesDeps, rules: RuleSet): void {
+/** Records that rules became active, and clears the cached denials of the previous ones. */
+export function recordActivation({ stats, denyCache }: RulesDeps, rules: RuleSet): void {
   stats.service.configLoadSuccess++
   stats.declareRules(pathsOf(rules))
   denyCache?.clear()

@@ -118,7 +118,7 @@ function collect(thread: Worker): Promise<ParsedRuleFiles> {
   })
 }
 
-/** Throws an error if the main thread's heap is too small for so many descriptors. */
+/** Throws an error if the main thread's heap is too small for this number of descriptors. */
 function checkHeap(descriptors: number): void {
   const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics()
   const needed = descriptors * DESCRIPTOR_BYTES

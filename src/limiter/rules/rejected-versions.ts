@@ -8,7 +8,7 @@ import { type Clock, monotonicMs, pause, type Pause } from '../../resilience/dea
 const DELAY_MS_MIN = 1000
 /** The maximum delay, in milliseconds. Content that does not arrive for as long has no delay. */
 const DELAY_MS_MAX = 60_000
-/** Replicas of a control plane, or good and bad content in turns, send few different versions. */
+/** The replicas of a control plane send few different versions, even if they alternate. */
 const VERSIONS_MAX = 4
 
 /** Why a version was rejected. */
@@ -29,7 +29,7 @@ export interface RejectedVersions {
   add(digest: string, rejection: RejectedVersion): void
 }
 
-interface Known {
+interface VersionEntry {
   readonly rejection: RejectedVersion
   /** The rejections without a pause of DELAY_MS_MAX. */
   rejections: number
@@ -42,7 +42,7 @@ export function createRejectedVersions({
   wait = pause,
   nowMs = monotonicMs,
 }: { readonly wait?: Pause; readonly nowMs?: Clock } = {}): RejectedVersions {
-  const versions = new Map<string, Known>()
+  const versions = new Map<string, VersionEntry>()
   return {
     async recall(digest, signal) {
       const known = versions.get(digest)

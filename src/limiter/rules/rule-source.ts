@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
-import { countFaults, faultFields, FAULTS_LISTED_MAX } from '../../limits/rule-fault.ts'
+import { countFaults, faultFields, FAULTS_LOGGED_MAX } from '../../limits/rule-fault.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
 import { within } from '../../resilience/deadline.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
@@ -126,7 +126,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
       const isLoaded = loadedAtMs !== undefined
       return { isLoaded, domains: rules.size, loadedAtMs, faults }
     },
-    reload: sharedRuns(async () => {
+    reload: coalesceRuns(async () => {
       const result = await load()
       if (result === 'rejected') logRejected()
       return result
@@ -182,7 +182,7 @@ async function digestOf(files: readonly ReadFile[]): Promise<string> {
 }
 
 /** Calls during a run share the next run, so that each call waits for a run started after it. */
-function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
+function coalesceRuns<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve()
   let next: Promise<T> | undefined
   return () => {
@@ -197,7 +197,7 @@ function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
 }
 
 function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
-  const more = countFaults(faults) - FAULTS_LISTED_MAX
+  const more = countFaults(faults) - FAULTS_LOGGED_MAX
   return [
     `Cannot load the rules in ${folder}:`,
     ...faultFields(faults).faults,

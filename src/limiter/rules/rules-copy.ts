@@ -61,7 +61,7 @@ export function openFallbackVersion(
     readDiscoveryResponse(await unzip(bytes, { maxOutputLength: VERSION_BYTES_MAX }))
   const message = 'cannot read the fallback version of the rules'
   const file = { path, log, bytesMax: VERSION_BYTES_MAX, decode, message }
-  return { read: () => bound(readBounded(file), `reading ${path}`, { log, message }) }
+  return { read: () => withDeadline(readBounded(file), `reading ${path}`, { log, message }) }
 }
 
 const unzip = promisify(gunzip)
@@ -112,13 +112,14 @@ async function readBounded<T>(given: {
 export function boundCopy<T>(copy: Copy<T>, log: Pick<Log, 'warn'>): Copy<T> {
   const message = 'rules active without a copy on disk'
   return {
-    read: () => bound(copy.read(), 'reading the copy of the rules', { log, message }),
-    write: (rules) => bound(copy.write(rules), 'writing the copy of the rules', { log, message }),
+    read: () => withDeadline(copy.read(), 'reading the copy of the rules', { log, message }),
+    write: (rules) =>
+      withDeadline(copy.write(rules), 'writing the copy of the rules', { log, message }),
   }
 }
 
 /** The result of an access by a deadline; `undefined`, with a log line, after it. */
-async function bound<R>(
+async function withDeadline<R>(
   access: Promise<R>,
   what: string,
   { log, message }: { readonly log: Pick<Log, 'warn'>; readonly message: string },

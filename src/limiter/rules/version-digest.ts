@@ -4,9 +4,9 @@ import { setImmediate } from 'node:timers/promises'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
 import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 
-/** Hashing so many bytes takes less than 1 ms. */
+/** Hashing this many bytes takes less than 1 ms. */
 const SLICE_BYTES = 256 * 1024
-/** Hashing a short resource takes as long as so many bytes. */
+/** A shorter resource counts as this many bytes, because each hash has a fixed cost. */
 const RESOURCE_BYTES_MIN = 2048
 
 /**

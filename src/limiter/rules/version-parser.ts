@@ -13,16 +13,16 @@ export const RULES_TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3
 export interface VersionParser {
   /** Throws an error if the thread fails or times out. */
   parse(response: DiscoveryResponse): Promise<ParsedRuleFiles>
-  /** The process serves calls: fewer versions are parsed in the main thread. */
-  serve(): void
+  /** Called before the process serves calls: then fewer versions are parsed in the main thread. */
+  startServing(): void
   /** Aborts the parses in flight and rejects later ones. */
   stop(): Promise<void>
   isStopped(): boolean
 }
 
-/** A version of at most this size is parsed in the main thread, which takes less than 5 ms. */
+/** A version of at most this size is parsed in the main thread, in less than 5 ms. */
 const MAIN_THREAD_BYTES_MAX = 8 * 1024
-/** The same before the process serves calls; the heap of the thread is bounded. */
+/** The same, before the process serves calls: a thread would need additional heap. */
 const START_BYTES_MAX = 256 * 1024
 const VERSION = 'the version'
 
@@ -42,7 +42,7 @@ export function createVersionParser(deps: RulesDeps): VersionParser {
       const domain = deps.config.REQUIRED_DOMAIN
       return requireDomain(parsed, { domain, place: VERSION, path: '' })
     },
-    serve() {
+    startServing() {
       bytesMax = MAIN_THREAD_BYTES_MAX
     },
     stop() {

@@ -48,7 +48,8 @@ async function open() {
     stop: source.watch(() => undefined),
     apply: async (version: string, config: ConfigMessage, superseded = never) => {
       const resources = [{ typeUrl: RULES_TYPE_URL, bytes: configBytes(config) }]
-      const response = { version, nonce: version, typeUrl: RULES_TYPE_URL, resources }
+      const about = { nonce: version, typeUrl: RULES_TYPE_URL, controlPlane: '' }
+      const response = { ...about, version, resources }
       return apply?.({ ...response, message: Buffer.alloc(0) }, superseded)
     },
   }

@@ -5,7 +5,7 @@ import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import type { ParsedRuleFiles } from '../../limits/rules.ts'
 import type { Stop } from '../../process/stop.ts'
 import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
-import { declareLoaded, type LoadedRules, type RulesDeps } from './load-rules.ts'
+import { recordActivation, type LoadedRules, type RulesDeps } from './load-rules.ts'
 import { createRejectedVersions } from './rejected-versions.ts'
 import { renderRejection } from './render-rejection.ts'
 import { boundCopy, openFallbackVersion, openVersionCopy, writeInBackground } from './rules-copy.ts'
@@ -66,7 +66,7 @@ export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
   }
   process.on('SIGHUP', onSignal)
   if (!isForced) await waitForFirst(deps, versions)
-  versions.parser.serve()
+  versions.parser.startServing()
   const { rules, state } = versions.active
   return {
     rules,
@@ -211,7 +211,7 @@ function createActive(deps: Deps) {
     activate(loaded: RuleSet) {
       rules = loaded
       loadedAtMs = Date.now()
-      declareLoaded(deps, rules)
+      recordActivation(deps, rules)
       first.resolve(undefined)
       onChange()
     },

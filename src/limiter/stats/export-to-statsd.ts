@@ -1,4 +1,4 @@
-// Exports the limiter's statistics to statsd, with the reference's settings.
+// Exports the limiter's statistics to statsd, with the settings of envoyproxy/ratelimit.
 import type { Log } from '../../telemetry/log.ts'
 import { startStatsd } from '../../telemetry/statsd.ts'
 import { readStats } from './render-stats.ts'

@@ -1,5 +1,5 @@
-// Counts every decision in the statistics, the metrics and the top values, and logs each minute
-// which values were denied.
+// Counts every decision in the statistics, the metrics, the audit and the top values, and logs each
+// minute which values were denied.
 import type { Check } from '../../limits/plan-checks.ts'
 import { capacityOf } from '../../limits/verdict.ts'
 import { runInBackground } from '../../resilience/background.ts'
@@ -25,11 +25,12 @@ const LINES_MAX = 20
 /** Creates the function that counts a decision. */
 export function createRecorder({ stats, top, decisions }: RecordDeps): DecideLimitsDeps['record'] {
   return (check: Check, { admitted, remaining, over }, source) => {
-    const { hits, rule } = check
+    const { requestedHits: hits, rule } = check
     const [capacity, { isShadow }] = [capacityOf(rule), rule]
     const isFromDenyCache = source === 'deny-cache'
     const usage = { hits, admitted, remaining, over, capacity, isShadow, isFromDenyCache }
-    stats.countersOf(check.metricPath).record(usage)
+    const audited = stats.countersOf(check.metricPath).record(usage)
+    if (audited > 0) stats.audit.count(rule, audited)
     top?.record(check, admitted)
     decisions.inc({ source, result: admitted ? 'admitted' : 'denied' })
   }

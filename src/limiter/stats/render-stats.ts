@@ -40,9 +40,9 @@ export function connectMetrics(stats: RuleStats, metrics: LimiterMetrics): void 
     ['within_limit', metrics.ruleWithinLimit],
     ['shadow_mode', metrics.ruleShadowMode],
   ]
-  for (const [count, metric] of ruleMetrics) {
+  for (const [counter, metric] of ruleMetrics) {
     metric.collectFrom(() =>
-      stats.listCounters().map((rule) => ({ labels: labelsOf(rule), value: rule[count] })),
+      stats.listCounters().map((rule) => ({ labels: labelsOf(rule), value: rule[counter] })),
     )
   }
   metrics.domainNotFound.collectFrom(() =>
@@ -55,8 +55,8 @@ export function connectMetrics(stats: RuleStats, metrics: LimiterMetrics): void 
   metrics.limiterRequests.collectFrom(() => [
     { labels: { grpc_method: 'ShouldRateLimit' }, value: service.totalRequests },
   ])
-  const connectOne = (metric: CollectedMetric<never>, count: keyof ServiceCounts) => {
-    metric.collectFrom(() => [{ labels: {}, value: service[count] }])
+  const connectOne = (metric: CollectedMetric<never>, counter: keyof ServiceCounts) => {
+    metric.collectFrom(() => [{ labels: {}, value: service[counter] }])
   }
   connectOne(metrics.configLoadSuccess, 'configLoadSuccess')
   connectOne(metrics.configLoadError, 'configLoadError')
@@ -106,7 +106,8 @@ function countersOf(stats: RuleStats): (readonly [name: string, total: number])[
     .listCounters()
     .flatMap((rule) =>
       counterNames.map(
-        (count) => [`ratelimit.service.rate_limit.${rule.path}.${count}`, rule[count]] as const,
+        (counter) =>
+          [`ratelimit.service.rate_limit.${rule.path}.${counter}`, rule[counter]] as const,
       ),
     )
   const ofDomains = stats

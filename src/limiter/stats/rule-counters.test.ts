@@ -67,6 +67,14 @@ test('peeks and refunds are not counted, even beyond the limit', () => {
     ])
 })
 
+test('a call of a rule in shadow mode returns the hits beyond the limit', () => {
+  const counters = new RuleCounters('domain.key', RATIO)
+  const call = hitsAt({ capacity: 10, after: 12, hits: 3 })
+  const within = hitsAt({ capacity: 10, after: 10, hits: 3 })
+  const calls = [{ ...call, isShadow: true }, call, { ...within, isShadow: true }]
+  expect(calls.map((each) => counters.record(each))).toEqual([2, 0, 0])
+})
+
 test('hits denied from the deny cache count as over_limit and over_limit_with_local_cache', () => {
   const call = { ...hitsAt({ capacity: 5, after: 6, hits: 2 }), isFromDenyCache: true }
   expect(countersOf(call)).toMatchObject({
@@ -140,7 +148,7 @@ test('in random histories of every algorithm, all hits are within or beyond the 
   const steps = fc.array(
     fc.record({
       waitUs: fc.integer({ min: 0, max: 2_000_000 }),
-      cost: fc.integer({ min: 0, max: 4 }),
+      hits: fc.integer({ min: 0, max: 4 }),
     }),
     { maxLength: 40 },
   )
@@ -159,13 +167,13 @@ test('in random histories of every algorithm, all hits are within or beyond the 
         let state: CounterState | undefined
         let nowUs = 1_790_000_000_000_000
         let admittedHits = 0
-        for (const { waitUs, cost } of history) {
+        for (const { waitUs, hits } of history) {
           nowUs += waitUs
-          const decision = algorithm.decide({ state, cost, nowUs, limit })
+          const decision = algorithm.decide({ state, hits, nowUs, limit })
           state = decision.next ?? state
-          if (decision.admitted) admittedHits += cost
+          if (decision.admitted) admittedHits += hits
           const flags = { isShadow: false, isFromDenyCache: false }
-          counters.record({ ...decision, ...flags, hits: cost, capacity: limit.burst })
+          counters.record({ ...decision, ...flags, hits, capacity: limit.burst })
         }
         expect(counters.within_limit).toBe(admittedHits)
         expect(counters.within_limit + counters.over_limit).toBeLessThanOrEqual(counters.total_hits)

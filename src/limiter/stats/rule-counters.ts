@@ -49,13 +49,15 @@ export class RuleCounters implements Readonly<Record<CounterName, number>> {
     this.#nearRatio = Math.fround(nearRatio)
   }
 
-  /** Counts the hits of a call. */
-  record(counted: CountedHits): void {
+  /** Counts the hits of a call. Returns those that only shadow mode admits. */
+  record(counted: CountedHits): number {
     const { hits } = counted
-    if (hits <= 0) return
+    if (hits <= 0) return 0
+    const before = this.shadow_mode
     this.total_hits += hits
     if (counted.admitted) this.#recordWithin(counted)
     else this.#recordOver(counted)
+    return this.shadow_mode - before
   }
 
   /** All hits are within the limit, and those above the threshold are near it. */
@@ -67,7 +69,7 @@ export class RuleCounters implements Readonly<Record<CounterName, number>> {
 
   /** Hits beyond the limit count as over it; the others may be near it. */
   #recordOver({ hits, over, capacity, isShadow, isFromDenyCache }: CountedHits): void {
-    // `over` is 0 if the check had cost 0, because another limit denied the call: count all hits.
+    // `over` is 0 if the update had 0 hits, because another limit denied the call: count all hits.
     const beyond = over > 0 && !isFromDenyCache ? Math.min(hits, over) : hits
     this.over_limit += beyond
     const nearMax = Math.max(0, capacity - this.#nearThreshold(capacity))

@@ -1,5 +1,6 @@
 // The statistics of the limiter, by rule and in total, in bounded memory for any requests. Counting
 // only updates numbers; the exporters read them.
+import { AuditCounts } from './audit-counts.ts'
 import { RuleCounters } from './rule-counters.ts'
 import { Timings } from './timings.ts'
 import { TopValues } from './top-values.ts'
@@ -46,6 +47,7 @@ export class RuleStats {
   }
   /** Response times of ShouldRateLimit. */
   readonly responseTimes = new Timings()
+  readonly audit = new AuditCounts()
   readonly top = new TopValues({ random: Math.random, nowMs: Date.now() })
   readonly #unknownDomains = new Map<string, number>()
   readonly #nearLimitRatio: number

@@ -55,7 +55,10 @@ export class TopValues {
   }
 
   /** Counts the hits of a check. */
-  record({ rule, metricPath, count, values, hits }: Check, admitted: boolean): void {
+  record(
+    { rule, metricPath, update, values, requestedHits: hits }: Check,
+    admitted: boolean,
+  ): void {
     if (hits <= 0) return
     let ofRule = this.#byRule.get(rule.identity)
     if (ofRule === undefined) {
@@ -69,10 +72,10 @@ export class TopValues {
       // The limit overrides of a domain share an identity; the path of each contains its values.
       const path = metricPath.endsWith('.override') ? metricPath : rule.path
       const name = rule.name === undefined ? {} : { name: rule.name }
-      ofRule = { rule: path, ...name, isShadow: count.veto === 'never', keys }
+      ofRule = { rule: path, ...name, isShadow: update.veto === 'never', keys }
       this.#byRule.set(rule.identity, ofRule)
     }
-    ofRule.keys.record(count.key, values, { hits, denied: admitted ? 0 : hits })
+    ofRule.keys.record(update.key, values, { hits, denied: admitted ? 0 : hits })
   }
 
   /** The last complete minute and the current one. */

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { LRUCache } from 'lru-cache'
 import type { CounterState } from '../../limits/algorithm.ts'
 import { algorithms } from '../../limits/algorithms.ts'
-import type { CounterHits, Veto } from '../../limits/counter-store.ts'
+import type { CounterUpdate, Veto } from '../../limits/counter-store.ts'
 import { decideTogether } from '../../limits/decide-together.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { tokenBucket } from '../../limits/token-bucket.ts'
@@ -16,13 +16,13 @@ const START_US = 1_790_000_000_000_000
 /** The simplest store: decides with decideTogether, and deletes expired counters on access. */
 function createModel(nowUs: () => number) {
   const counters = new Map<string, { state: CounterState; expiresAtUs: number }>()
-  return (counts: readonly CounterHits[]) => {
+  return (updates: readonly CounterUpdate[]) => {
     const atUs = nowUs()
-    for (const { key } of counts) {
+    for (const { key } of updates) {
       if ((counters.get(key)?.expiresAtUs ?? Infinity) <= atUs) counters.delete(key)
     }
     const stateOf = (key: string) => counters.get(key)?.state
-    const { decisions, changes } = decideTogether(counts, atUs, stateOf)
+    const { decisions, changes } = decideTogether(updates, atUs, stateOf)
     for (const [key, { state, expiresInUs }] of changes) {
       if (expiresInUs > 0) counters.set(key, { state, expiresAtUs: atUs + expiresInUs })
       else counters.delete(key)
@@ -40,7 +40,7 @@ const shapes = fc.record({
 const counts = fc.array(
   fc.record({
     key: fc.integer({ min: 0, max: KEYS - 1 }),
-    cost: fc.integer({ min: -2, max: 4 }),
+    hits: fc.integer({ min: -2, max: 4 }),
     veto: fc.constantFrom<Veto>('alone', 'together', 'never'),
   }),
   { maxLength: 3 },
@@ -59,12 +59,12 @@ test('calls with any number of counts are decided as in the model', () => {
       const model = createModel(() => nowUs)
       for (const step of steps) {
         nowUs += step.waitUs
-        const call = step.counts.flatMap(({ key, cost, veto }) => {
+        const call = step.counts.flatMap(({ key, hits, veto }) => {
           const counter = counters[key]
           if (counter === undefined) return []
           const { algorithm, ...shape } = counter
           const limit = { ...shape, burst: shape.requests }
-          return [{ key: String(key), algorithm, limit, cost, veto, isPerSecond: false }]
+          return [{ key: String(key), algorithm, limit, hits, veto, isPerSecond: false }]
         })
         expect(store.consumeNow(call)).toEqual(model(call))
       }
@@ -73,12 +73,12 @@ test('calls with any number of counts are decided as in the model', () => {
   )
 })
 
-function hit(key: string): CounterHits {
+function hit(key: string): CounterUpdate {
   const limit = { requests: 10, windowUs: 1_000_000, burst: 10, denyConsumes: false }
-  return { key, algorithm: fixedWindow, limit, cost: 1, veto: 'alone', isPerSecond: false }
+  return { key, algorithm: fixedWindow, limit, hits: 1, veto: 'alone', isPerSecond: false }
 }
 
-function bucketHit(key: string): CounterHits {
+function bucketHit(key: string): CounterUpdate {
   return { ...hit(key), algorithm: tokenBucket }
 }
 
@@ -106,19 +106,19 @@ test('an expired counter is overwritten: nothing is deleted or cleared', () => {
   ]
   let nowUs = START_US
   const store = createMemoryCounterStore({ nowUs: () => nowUs })
-  const remaining = (...counts: readonly CounterHits[]) =>
-    store.consumeNow(counts).map((decision) => decision.remaining)
+  const remaining = (...updates: readonly CounterUpdate[]) =>
+    store.consumeNow(updates).map((decision) => decision.remaining)
   expect(remaining(hit('a'))).toEqual([9])
   nowUs += 1_000_000
-  expect(remaining({ ...hit('a'), cost: 0 })).toEqual([10])
+  expect(remaining({ ...hit('a'), hits: 0 })).toEqual([10])
   expect(remaining(hit('a'))).toEqual([9])
-  expect(remaining({ ...hit('a'), cost: -1 })).toEqual([10])
+  expect(remaining({ ...hit('a'), hits: -1 })).toEqual([10])
   nowUs += 1_000_000
-  expect(remaining(hit('a'), hit('a'), { ...hit('a'), cost: -2 })).toEqual([9, 8, 10])
+  expect(remaining(hit('a'), hit('a'), { ...hit('a'), hits: -2 })).toEqual([9, 8, 10])
   nowUs += 1_000_000
   expect(remaining(bucketHit('b'))).toEqual([9])
-  expect(remaining({ ...bucketHit('b'), cost: -1 })).toEqual([10])
-  expect(remaining({ ...bucketHit('b'), cost: -1 }, bucketHit('b'))).toEqual([10, 9])
+  expect(remaining({ ...bucketHit('b'), hits: -1 })).toEqual([10])
+  expect(remaining({ ...bucketHit('b'), hits: -1 }, bucketHit('b'))).toEqual([10, 9])
   expect(store.counterCount()).toBe(2)
   for (const removal of removals) expect(removal).not.toHaveBeenCalled()
   jest.restoreAllMocks()
@@ -126,8 +126,8 @@ test('an expired counter is overwritten: nothing is deleted or cleared', () => {
 
 test('a peek or refund of an unused counter stores no counter', () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US })
-  store.consumeNow([{ ...bucketHit('b'), cost: 0 }])
-  store.consumeNow([{ ...bucketHit('b'), cost: -1 }])
+  store.consumeNow([{ ...bucketHit('b'), hits: 0 }])
+  store.consumeNow([{ ...bucketHit('b'), hits: -1 }])
   expect(store.counterCount()).toBe(0)
 })
 

@@ -3,15 +3,15 @@
 // not deleted: LRUCache's `delete` of the last entry clears arrays of COUNTERS_MAX.
 import { LRUCache } from 'lru-cache'
 import type { CounterState, Decision } from '../../limits/algorithm.ts'
-import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
+import type { CounterUpdate, CounterStore } from '../../limits/counter-store.ts'
 import { decideTogether } from '../../limits/decide-together.ts'
 
 /** Counters in memory. */
 export interface MemoryCounterStore extends CounterStore {
   /** `consume` without the promise; never throws. */
-  consumeNow(counts: readonly CounterHits[]): readonly Decision[]
+  consumeNow(updates: readonly CounterUpdate[]): readonly Decision[]
   /** Sets a counter so that `remaining` hits remain, or the whole limit if it is less. */
-  setRemaining(count: CounterHits, remaining: number): void
+  setRemaining(update: CounterUpdate, remaining: number): void
   /** Whether a counter has been written and not evicted; it may have expired. */
   hasCounter(key: string): boolean
   /** The number of counters, including expired ones. */
@@ -37,56 +37,60 @@ export function createMemoryCounterStore({
   readonly nowUs: () => number
   readonly countersMax?: number
 }): MemoryCounterStore {
-  const counters: Counters = new LRUCache({ max: countersMax })
+  let used: Counters | undefined
+  /** The first count allocates the counters: at their full size, megabytes. */
+  const counters = () => (used ??= new LRUCache({ max: countersMax }))
 
-  const consumeOne = (count: CounterHits) => {
+  const consumeOne = (update: CounterUpdate) => {
     const atUs = nowUs()
-    const stored = counters.get(count.key)
+    const stored = counters().get(update.key)
     const state = liveState(stored, atUs)
-    let decision = decide(count, state, atUs)
-    if (!decision.admitted && count.veto !== 'never') {
-      decision = withoutConsumption(decision, { count, state, atUs })
+    let decision = decide(update, state, atUs)
+    if (!decision.admitted && update.veto !== 'never') {
+      decision = withoutConsumption(decision, { update, state, atUs })
     }
     const { next, expiresInUs } = decision
     if (next !== undefined)
-      writeCounter(counters, count.key, { stored, state: next, atUs, expiresInUs })
+      writeCounter(counters(), update.key, { stored, state: next, atUs, expiresInUs })
     return [decision]
   }
-  const consumeSeveral = (counts: readonly CounterHits[]) => {
+  const consumeSeveral = (updates: readonly CounterUpdate[]) => {
     const atUs = nowUs()
-    const stateOf = (key: string) => liveState(counters.get(key), atUs)
-    const { decisions, changes } = decideTogether(counts, atUs, stateOf)
+    const stateOf = (key: string) => liveState(counters().get(key), atUs)
+    const { decisions, changes } = decideTogether(updates, atUs, stateOf)
     for (const [key, { state, expiresInUs }] of changes) {
-      writeCounter(counters, key, { stored: counters.get(key), state, atUs, expiresInUs })
+      writeCounter(counters(), key, { stored: counters().get(key), state, atUs, expiresInUs })
     }
     return decisions
   }
-  const consumeNow = (counts: readonly CounterHits[]): readonly Decision[] => {
-    const [count] = counts
-    return count !== undefined && counts.length === 1 ? consumeOne(count) : consumeSeveral(counts)
+  const consumeNow = (updates: readonly CounterUpdate[]): readonly Decision[] => {
+    const [update] = updates
+    return update !== undefined && updates.length === 1
+      ? consumeOne(update)
+      : consumeSeveral(updates)
   }
   return {
     consumeNow,
-    consume: (counts) => Promise.resolve(consumeNow(counts)),
-    reset(counts) {
-      for (const { key } of counts) {
-        const stored = counters.get(key)
+    consume: (updates) => Promise.resolve(consumeNow(updates)),
+    reset(updates) {
+      for (const { key } of updates) {
+        const stored = counters().get(key)
         if (stored !== undefined) stored.expiresAtUs = EXPIRED
       }
       return Promise.resolve()
     },
-    setRemaining(count, remaining) {
+    setRemaining(update, remaining) {
       const atUs = nowUs()
-      const stored = counters.get(count.key)
+      const stored = counters().get(update.key)
       if (stored !== undefined) stored.expiresAtUs = EXPIRED
-      const cost = decide({ ...count, cost: 0 }, undefined, atUs).remaining - remaining
-      if (cost <= 0) return
-      const { next, expiresInUs } = decide({ ...count, cost }, undefined, atUs)
+      const hits = decide({ ...update, hits: 0 }, undefined, atUs).remaining - remaining
+      if (hits <= 0) return
+      const { next, expiresInUs } = decide({ ...update, hits }, undefined, atUs)
       if (next !== undefined)
-        writeCounter(counters, count.key, { stored, state: next, atUs, expiresInUs })
+        writeCounter(counters(), update.key, { stored, state: next, atUs, expiresInUs })
     },
-    hasCounter: (key) => counters.has(key),
-    counterCount: () => counters.size,
+    hasCounter: (key) => used?.has(key) ?? false,
+    counterCount: () => used?.size ?? 0,
   }
 }
 
@@ -113,24 +117,24 @@ function writeCounter(
   }
 }
 
-// The functions below decide one count as decideTogether decides many, without its lists.
+// The functions below decide one update as decideTogether decides several, without its lists.
 
 function decide(
-  { algorithm, limit, cost }: CounterHits,
+  { algorithm, limit, hits }: CounterUpdate,
   state: CounterState | undefined,
   atUs: number,
 ): Decision {
-  return algorithm.decide({ state, cost, nowUs: atUs, limit })
+  return algorithm.decide({ state, hits, nowUs: atUs, limit })
 }
 
 /** The decision when its call is denied: nothing is consumed, except with `denyConsumes`. */
 function withoutConsumption(
   decision: Decision,
-  of: { count: CounterHits; state: CounterState | undefined; atUs: number },
+  of: { update: CounterUpdate; state: CounterState | undefined; atUs: number },
 ): Decision {
-  const { algorithm, limit, cost } = of.count
-  if (cost <= 0 || limit.denyConsumes) return decision
+  const { algorithm, limit, hits } = of.update
+  if (hits <= 0 || limit.denyConsumes) return decision
   const { admitted, over, retryAfterUs } = decision
-  const peek = { state: of.state, cost: 0, nowUs: of.atUs, limit }
+  const peek = { state: of.state, hits: 0, nowUs: of.atUs, limit }
   return { ...algorithm.decide(peek), admitted, over, retryAfterUs }
 }

@@ -1,5 +1,5 @@
 // Batches the calls of one event-loop turn into one script per hash slot, and returns each call's
-// decisions. Bounds: counts per script, calls in flight, and time.
+// decisions. Bounds: updates per script, calls in flight, and time.
 import type { Decision } from '../../limits/algorithm.ts'
 import { within } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
@@ -7,7 +7,7 @@ import { type Call, decodeReply, encodeCalls } from './count-wire.ts'
 import type { RedisConnection } from './connection.ts'
 import { countScript, countScriptSha } from './script.ts'
 
-/** A batch with this many counts is sent immediately. */
+/** A batch with this many updates is sent immediately. */
 const BATCH_SIZE_MAX = 128
 
 /** With this many calls in flight, further calls fail immediately. */
@@ -64,7 +64,7 @@ export function createBatches(options: {
   }
   const enqueue = (slot: number, pending: PendingCall) => {
     // A refund that is executed twice would erase the hits of other clients.
-    const isRetried = pending.call.every(({ cost }) => cost >= 0)
+    const isRetried = pending.call.every(({ hits }) => hits >= 0)
     const key = isRetried ? slot : -1 - slot
     let batch = batches.get(key)
     if (batch === undefined) {

@@ -3,12 +3,12 @@
 -- end, so that the calls of a batch share both.
 -- ARGV: the time in microseconds, or '' for the server's clock; the number of limits; per limit
 -- veto, algorithm, requests, window, burst, deny_consumes, the number of script numbers of the
--- algorithm, and those; then per call the number of counts, and per count the index of its limit
--- and its cost.
--- KEYS: one per count.
--- Reply: per count remaining, reset, over and retry (0 = admitted, -1 = never); then the time.
+-- algorithm, and those; then per call the number of updates, and per update the index of its
+-- limit and its hits.
+-- KEYS: one per update.
+-- Reply: per update remaining, reset, over and retry (0 = admitted, -1 = never); then the time.
 -- Durations are in microseconds; above COUNT_MAX, 142 years, they are returned and stored as that.
--- Each algorithm has `decide(state, cost, now, limit)`. Its state is two or three whole numbers, or
+-- Each algorithm has `decide(state, hits, now, limit)`. Its state is two or three whole numbers, or
 -- what its own `read(value, key)` returns, never nil, and its own `write(state, ttl)` stores.
 local argv, keys = ARGV, KEYS
 local now = tonumber(argv[1])
@@ -66,17 +66,17 @@ local function state_of(place, key, limit)
 end
 
 local decisions = {}
--- Decides the `count` counts of a call; their arguments follow `argv[from]`, their keys
--- `keys[place]`. If `call_is_denied`, hits that do not count in a denied call have cost 0. Returns
+-- Decides the `count` updates of a call; their arguments follow `argv[from]`, their keys
+-- `keys[place]`. If `call_is_denied`, limits that do not count denied hits count 0 hits. Returns
 -- the changed counters, and whether the call is denied.
 local function decide(count, from, place, call_is_denied)
   local draft, is_denied, together, denied_together = {}, false, 0, 0
   for i = 1, count do
-    local limit, cost = limits[tonumber(argv[from + 2 * i - 1])], tonumber(argv[from + 2 * i])
-    if call_is_denied and cost > 0 and not limit.deny_consumes then cost = 0 end
+    local limit, hits = limits[tonumber(argv[from + 2 * i - 1])], tonumber(argv[from + 2 * i])
+    if call_is_denied and hits > 0 and not limit.deny_consumes then hits = 0 end
     local key = keys[place + i]
     local admitted, remaining, over, reset, retry, changed, expires =
-      limit.decide(draft[key] or state_of(place + i, key, limit), cost, now, limit)
+      limit.decide(draft[key] or state_of(place + i, key, limit), hits, now, limit)
     if changed then
       changed.expires, changed.write = expires, limit.write
       draft[key] = changed

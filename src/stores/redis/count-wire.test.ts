@@ -1,25 +1,25 @@
 // The script's arguments and the validation of its reply.
 import { describe, expect, test } from '@jest/globals'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterUpdate } from '../../limits/counter-store.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { tokenBucket } from '../../limits/token-bucket.ts'
 import { decodeReply, encodeCalls } from './count-wire.ts'
 
 const limit = { requests: 2, windowUs: 1_000_000_000_000_000, burst: 4, denyConsumes: true }
-const count: CounterHits = {
+const update: CounterUpdate = {
   key: 'a',
   algorithm: fixedWindow,
   limit,
-  cost: 1,
+  hits: 1,
   veto: 'alone',
   isPerSecond: false,
 }
 
 describe('encodeCalls()', () => {
   test('lists each limit once and formats numbers without exponents', () => {
-    const other = { ...count, key: 'b', algorithm: tokenBucket, cost: -(2 ** 32 - 1) }
+    const other = { ...update, key: 'b', algorithm: tokenBucket, hits: -(2 ** 32 - 1) }
     const numbers = ['2', '1000000000000000', '4', '1']
-    expect(encodeCalls([[count, other], [count]], { keyPrefix: 'p:' })).toEqual([
+    expect(encodeCalls([[update, other], [update]], { keyPrefix: 'p:' })).toEqual([
       ...['3', 'p:a', 'p:b', 'p:a', '', '2'],
       ...['alone', 'fixed_window', ...numbers, '0'],
       ...['alone', 'token_bucket', ...numbers, '2', '500000000000000', '1'],
@@ -28,15 +28,15 @@ describe('encodeCalls()', () => {
   })
 
   test('includes a clock that replaces the server’s', () => {
-    expect(encodeCalls([[count]], { keyPrefix: '', nowUs: 5 })[2]).toBe('5')
+    expect(encodeCalls([[update]], { keyPrefix: '', nowUs: 5 })[2]).toBe('5')
   })
 })
 
 describe('decodeReply()', () => {
-  test('returns a decision per count, grouped by call', () => {
+  test('returns a decision per update, grouped by call', () => {
     const decided = decodeReply(
       [3, 20, 0, 0, 0, 30, 1, -1, 0, 40, 2, 7, 99],
-      [[count], [count, count]],
+      [[update], [update, update]],
     )
     expect(decided.map((call) => call.length)).toEqual([1, 2])
     expect(decided.flat()).toMatchObject([
@@ -58,6 +58,6 @@ describe('decodeReply()', () => {
     ['a fraction', [1.5, 2, 3, 0, 9]],
     ['an error', [1, 2, 3, new Error('no'), 9]],
   ])('rejects %s', (_, reply) => {
-    expect(() => decodeReply(reply, [[count]])).toThrow('the reply')
+    expect(() => decodeReply(reply, [[update]])).toThrow('the reply')
   })
 })

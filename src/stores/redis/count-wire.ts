@@ -1,10 +1,10 @@
 // The arguments of the script that counts hits, as count-calls.lua reads them, and its reply,
 // which is fully validated.
 import type { Decision, Limit } from '../../limits/algorithm.ts'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterUpdate } from '../../limits/counter-store.ts'
 
-/** The counts of one call: hits, each for one counter. */
-export type Call = readonly CounterHits[]
+/** The counter updates of one call. */
+export type Call = readonly CounterUpdate[]
 
 /** A limit is deduplicated against this many of the preceding limits. */
 const LIMITS_SEARCHED_MAX = 16
@@ -20,13 +20,13 @@ export function encodeCalls(
   { keyPrefix, nowUs }: { keyPrefix: string; nowUs?: number | undefined },
 ): string[] {
   const keys: string[] = []
-  const limited: CounterHits[] = []
+  const limited: CounterUpdate[] = []
   const callArguments: string[] = []
   for (const call of calls) {
     callArguments.push(String(call.length))
-    for (const count of call) {
-      keys.push(keyPrefix + count.key)
-      callArguments.push(String(numberOf(count, limited)), String(count.cost))
+    for (const update of call) {
+      keys.push(keyPrefix + update.key)
+      callArguments.push(String(numberOf(update, limited)), String(update.hits))
     }
   }
   const limits = limited.flatMap(limitArguments)
@@ -34,9 +34,9 @@ export function encodeCalls(
   return [String(keys.length), ...keys, clock, String(limited.length), ...limits, ...callArguments]
 }
 
-/** The number of a count's limit, from 1; appends a new limit. */
-function numberOf(count: CounterHits, limited: CounterHits[]): number {
-  const { limit, algorithm, veto } = count
+/** The number of an update's limit, from 1; appends a new limit. */
+function numberOf(update: CounterUpdate, limited: CounterUpdate[]): number {
+  const { limit, algorithm, veto } = update
   const lastIndex = limited.length - 1
   for (let at = lastIndex; at >= 0 && at > lastIndex - LIMITS_SEARCHED_MAX; at--) {
     const other = limited[at]
@@ -44,12 +44,12 @@ function numberOf(count: CounterHits, limited: CounterHits[]): number {
       return at + 1
     }
   }
-  return limited.push(count)
+  return limited.push(update)
 }
 
 const argumentsOfLimit = new WeakMap<Limit, readonly string[]>()
 
-function limitArguments({ algorithm, limit, veto }: CounterHits): readonly string[] {
+function limitArguments({ algorithm, limit, veto }: CounterUpdate): readonly string[] {
   let cached = argumentsOfLimit.get(limit)
   if (cached?.[0] !== algorithm.name) {
     const { requests, windowUs, burst, denyConsumes } = limit

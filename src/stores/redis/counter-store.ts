@@ -4,7 +4,7 @@
 // the call, the hits that the others have counted are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
 import { defaultAlgorithm } from '../../limits/algorithms.ts'
-import { type CounterHits, type CounterStore, subsetOf } from '../../limits/counter-store.ts'
+import { type CounterUpdate, type CounterStore, subsetOf } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 import { within } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
@@ -25,7 +25,7 @@ export interface RedisCounterStore extends CounterStore {
 /** Options of the store. */
 export interface RedisCounterStoreOptions {
   readonly connection: RedisConnection
-  /** For counts with `isPerSecond`; if absent they use `connection`. */
+  /** For updates with `isPerSecond`; if absent they use `connection`. */
   readonly perSecond?: RedisConnection | undefined
   /** The prefix of each key. */
   readonly keyPrefix: string
@@ -36,16 +36,16 @@ export interface RedisCounterStoreOptions {
 }
 
 /** The probe counts hits: a Redis that is out of memory responds to PING but rejects writes. */
-const probes: readonly CounterHits[] = [true, false].map((isPerSecond) => ({
+const probes: readonly CounterUpdate[] = [true, false].map((isPerSecond) => ({
   key: 'probe',
   algorithm: defaultAlgorithm,
   limit: { requests: COUNT_MAX, windowUs: 1_000_000, burst: COUNT_MAX, denyConsumes: true },
-  cost: 1,
+  hits: 1,
   veto: 'never',
   isPerSecond,
 }))
 
-type CountAll = (counts: readonly CounterHits[]) => Promise<readonly Decision[]>
+type CountAll = (updates: readonly CounterUpdate[]) => Promise<readonly Decision[]>
 
 /** Creates the store; it sends nothing before the first call. */
 export function createRedisCounterStore(options: RedisCounterStoreOptions): RedisCounterStore {
@@ -57,12 +57,12 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
       ? countMain
       : routed([countMain, countOn(perSecond, options)], options.onFailure)
   return {
-    consume: (counts) => (counts.length === 0 ? Promise.resolve([]) : countAll(counts)),
-    async reset(counts) {
+    consume: (updates) => (updates.length === 0 ? Promise.resolve([]) : countAll(updates)),
+    async reset(updates) {
       const timeoutError = () =>
         new StoreError('Redis did not remove the counters', { outcome: 'unknown' })
       const { timeoutMs } = connection
-      for (const { key, isPerSecond } of counts) {
+      for (const { key, isPerSecond } of updates) {
         const server = isPerSecond ? (perSecond ?? connection) : connection
         const removed = server.del([options.keyPrefix + key]).catch((cause: unknown) => {
           throw new StoreError('Redis cannot remove the counters', { outcome: 'unknown', cause })
@@ -84,56 +84,56 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
 function countOn(connection: RedisConnection, options: RedisCounterStoreOptions): CountAll {
   const { keyPrefix, onFailure } = options
   const batches = traceBatches(createBatches({ ...options, connection }))
-  if (!connection.isCluster) return (counts) => batches.add(0, counts)
-  const groupOf = ({ key }: CounterHits) => keySlot(keyPrefix + key)
-  const countGroup: CountGroup = (slot, counts) => batches.add(slot, counts)
-  return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
+  if (!connection.isCluster) return (updates) => batches.add(0, updates)
+  const groupOf = ({ key }: CounterUpdate) => keySlot(keyPrefix + key)
+  const countGroup: CountGroup = (slot, updates) => batches.add(slot, updates)
+  return (updates) => countInGroups(updates, { groupOf, countGroup, onFailure })
 }
 
-/** Sends per-second counts to the second Redis, all others to the first. */
+/** Sends per-second updates to the second Redis, all others to the first. */
 function routed(
   servers: readonly [CountAll, CountAll],
   onFailure: RedisCounterStoreOptions['onFailure'],
 ): CountAll {
-  const groupOf = ({ isPerSecond }: CounterHits) => (isPerSecond ? 1 : 0)
-  const countGroup: CountGroup = (group, counts) => servers[group === 1 ? 1 : 0](counts)
-  return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
+  const groupOf = ({ isPerSecond }: CounterUpdate) => (isPerSecond ? 1 : 0)
+  const countGroup: CountGroup = (group, updates) => servers[group === 1 ? 1 : 0](updates)
+  return (updates) => countInGroups(updates, { groupOf, countGroup, onFailure })
 }
 
-type CountGroup = (group: number, counts: readonly CounterHits[]) => Promise<readonly Decision[]>
+type CountGroup = (group: number, updates: readonly CounterUpdate[]) => Promise<readonly Decision[]>
 
-/** Counts each group concurrently; returns the decisions in the order of the counts. */
+/** Counts each group concurrently; returns the decisions in the order of the updates. */
 async function countInGroups(
-  counts: readonly CounterHits[],
+  updates: readonly CounterUpdate[],
   {
     groupOf,
     countGroup,
     onFailure,
   }: {
-    groupOf: (count: CounterHits) => number
+    groupOf: (update: CounterUpdate) => number
     countGroup: CountGroup
     onFailure: RedisCounterStoreOptions['onFailure']
   },
 ): Promise<readonly Decision[]> {
   const placesOf = new Map<number, number[]>()
-  counts.forEach((count, place) => {
-    const group = groupOf(count)
+  updates.forEach((update, place) => {
+    const group = groupOf(update)
     const places = placesOf.get(group)
     if (places === undefined) placesOf.set(group, [place])
     else places.push(place)
   })
-  const decisions: Decision[] = new Array<Decision>(counts.length)
+  const decisions: Decision[] = new Array<Decision>(updates.length)
   const runGroup = async ([group, places]: readonly [number, number[]]) => {
-    const ofGroup = places.flatMap((place) => counts[place] ?? [])
-    const counted = subsetOf(ofGroup, counts)
+    const ofGroup = places.flatMap((place) => updates[place] ?? [])
+    const counted = subsetOf(ofGroup, updates)
     const decided = await countGroup(group, counted)
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision
     })
-    return { group, places, counts: counted, decisions: decided }
+    return { group, places, updates: counted, decisions: decided }
   }
   const groups = await Promise.all([...placesOf].map(runGroup))
-  if (groups.length === 1 || !isDenied(counts, decisions)) return decisions
+  if (groups.length === 1 || !isDenied(updates, decisions)) return decisions
   for (const counted of groups) {
     const refunds = refundsOf(counted, decisions)
     // Neither awaited nor retried: hits that are not refunded count until they expire.

@@ -17,13 +17,13 @@ function refunded(given: { windowUs: number; leftUs: number; algorithm?: Algorit
   const limit = { requests: 10, windowUs, burst: 10, denyConsumes: false }
   const nowUs = 1000 * HOUR_US - leftUs
   const count = {
-    ...{ key: 'a', algorithm, limit, cost: 1 },
+    ...{ key: 'a', algorithm, limit, hits: 1 },
     ...({ veto: 'alone', isPerSecond: false } as const),
   }
-  const decision = algorithm.decide({ state: undefined, cost: 1, nowUs, limit })
+  const decision = algorithm.decide({ state: undefined, hits: 1, nowUs, limit })
   const decisions = [decision]
-  const refunds = refundsOf({ places: [0], counts: [count], decisions: [decision] }, decisions)
-  return [refunds.map(({ cost, veto }) => [cost, veto]), decisions[0]?.remaining]
+  const refunds = refundsOf({ places: [0], updates: [count], decisions: [decision] }, decisions)
+  return [refunds.map(({ hits, veto }) => [hits, veto]), decisions[0]?.remaining]
 }
 
 test.each([

@@ -1,13 +1,13 @@
 // Refunds for a call that one Redis or hash slot denies after others have counted its hits.
 import type { Decision } from '../../limits/algorithm.ts'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterUpdate } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
-/** The counts of a call in one hash slot or Redis, with their decisions. */
+/** The updates of a call in one hash slot or Redis, with their decisions. */
 export interface CountedGroup {
   /** The index of each in the call. */
   readonly places: readonly number[]
-  readonly counts: readonly CounterHits[]
+  readonly updates: readonly CounterUpdate[]
   readonly decisions: readonly Decision[]
 }
 
@@ -18,18 +18,18 @@ export interface CountedGroup {
 const REFUND_US_MIN = 100_000
 
 /** The refunds of a group's hits in a denied call; adds them to `remaining` in `decisions`. */
-export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterHits[] {
-  const { places, counts, decisions: decided } = group
-  if (isDenied(counts, decided)) return [] // the group has counted nothing
-  return counts.flatMap((count, at): CounterHits[] => {
+export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterUpdate[] {
+  const { places, updates, decisions: decided } = group
+  if (isDenied(updates, decided)) return [] // the group has counted nothing
+  return updates.flatMap((update, at): CounterUpdate[] => {
     const [decision, place] = [decided[at], places[at]]
     if (decision?.admitted !== true || place === undefined) return []
-    if (count.cost <= 0 || count.limit.denyConsumes || endsSoon(count, decision)) return []
-    decisions[place] = { ...decision, remaining: decision.remaining + count.cost }
-    return [{ ...count, cost: -count.cost, veto: 'never' }]
+    if (update.hits <= 0 || update.limit.denyConsumes || endsSoon(update, decision)) return []
+    decisions[place] = { ...decision, remaining: decision.remaining + update.hits }
+    return [{ ...update, hits: -update.hits, veto: 'never' }]
   })
 }
 
-function endsSoon({ algorithm, limit }: CounterHits, decision: Decision): boolean {
+function endsSoon({ algorithm, limit }: CounterUpdate, decision: Decision): boolean {
   return algorithm.refundableUs(decision, limit) < Math.min(REFUND_US_MIN, limit.windowUs / 10)
 }

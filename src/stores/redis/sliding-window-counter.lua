@@ -1,6 +1,6 @@
 -- Same decisions as limits/sliding-window-counter.ts. State: {start of the window, hits in it, hits
 -- in the previous window}.
-local function decide(state, cost, now, limit)
+local function decide(state, hits, now, limit)
   local requests, window = limit.requests, limit.window
   local start, current, previous = now - now % window, 0, 0
   local clamped = state and state[1] > now + window
@@ -16,9 +16,9 @@ local function decide(state, cost, now, limit)
   end
   local elapsed = now - start -- negative if the clock was set back
   local overlapping = (previous * (window - math.max(0, elapsed))) / window
-  local requested = math.max(1, cost)
-  local admitted = cost < 0 or current + overlapping + requested <= requests
-  local after = admitted and math.max(0, current + cost) or current
+  local requested = math.max(1, hits)
+  local admitted = hits < 0 or current + overlapping + requested <= requests
+  local after = admitted and math.max(0, current + hits) or current
   local reset = 0
   if after > 0 then
     reset = 2 * window - elapsed
@@ -51,6 +51,6 @@ local function decide(state, cost, now, limit)
   end
   local remaining = math.max(0, math.floor(requests - (after + overlapping)))
   local expires = start + 2 * window - now
-  return admitted, remaining, admitted and 0 or cost, reset, retry, changed, expires
+  return admitted, remaining, admitted and 0 or hits, reset, retry, changed, expires
 end
 return { decide = decide }

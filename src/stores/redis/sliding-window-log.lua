@@ -22,17 +22,17 @@ local function write(log, ttl)
   end
   local hit, to_write = string.format('%.0f', log.newest), log.added
   while to_write > 0 do
-    local hits = {}
+    local times = {}
     for i = 1, math.min(to_write, HITS_PER_CALL) do
-      hits[i] = hit
+      times[i] = hit
     end
-    redis.call('RPUSH', log.key, unpack(hits))
-    to_write = to_write - #hits
+    redis.call('RPUSH', log.key, unpack(times))
+    to_write = to_write - #times
   end
   redis.call('PEXPIRE', log.key, ttl)
 end
 
-local function decide(state, cost, now, limit)
+local function decide(state, hits, now, limit)
   local requests, window, key = limit.requests, limit.window, state.key
   local first, last, added, newest = state.first, state.last, state.added, state.newest
   local function hit_at(place)
@@ -63,15 +63,15 @@ local function decide(state, cost, now, limit)
   end
   local live = last - first + added
   local admitted
-  if cost <= 0 then admitted = cost < 0 or live < requests else admitted = live + cost <= requests end
+  if hits <= 0 then admitted = hits < 0 or live < requests else admitted = live + hits <= requests end
   local retry = 0
   if not admitted then
-    local requested = math.max(1, cost)
+    local requested = math.max(1, hits)
     retry = requested > requests and NEVER or hit_at(first + live + requested - requests - 1) + window - now
-  elseif cost > 0 then
-    added, newest = added + cost, at
-  elseif cost < 0 then
-    local removed = math.min(live, -cost)
+  elseif hits > 0 then
+    added, newest = added + hits, at
+  elseif hits < 0 then
+    local removed = math.min(live, -hits)
     local removed_added = math.min(added, removed)
     added, last = added - removed_added, last - (removed - removed_added)
     if added == 0 and last > first then newest = hit_at(last - 1) end
@@ -79,11 +79,11 @@ local function decide(state, cost, now, limit)
   local after = last - first + added
   local reset = after > 0 and newest + window - now or 0
   local changed = nil
-  if after ~= stored_hits or cost > 0 or clamped then
+  if after ~= stored_hits or hits > 0 or clamped then
     changed = {
       key = key, stored = state.stored, first = first, last = last, added = added, newest = newest,
     }
   end
-  return admitted, math.max(0, requests - after), admitted and 0 or cost, reset, retry, changed, reset
+  return admitted, math.max(0, requests - after), admitted and 0 or hits, reset, retry, changed, reset
 end
 return { decide = decide, read = read, write = write }

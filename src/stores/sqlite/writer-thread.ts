@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import { releaseStartMemory } from '../../process/release-start-memory.ts'
 import { durablePragmas } from './durable-pragmas.ts'
 import { type Operation, operations } from './operations.ts'
 import { withNumberedParameters, type Write } from './parameters.ts'
@@ -70,4 +71,5 @@ port.on('message', (message: readonly Write[] | 'close') => {
     port.postMessage(runGroup(transactions, message))
   }
 })
+releaseStartMemory() // of this thread, which has its own heap
 port.postMessage('ready')

@@ -139,6 +139,25 @@ test(
 )
 
 test(
+  'a policy in mode Audit denies nothing, and its status reports what it would deny',
+  async () => {
+    const match = [{ key: 'tenant', value: 'a' }, { key: 'audited' }]
+    const spec = { match, ...perHour('audited', 0) }
+    const read = () => cluster.read('tenant-a', 'audited')
+    await cluster.apply('tenant-a', 'audited', { ...spec, mode: 'Audit' })
+    await waitForStatus('tenant-a', 'audited', 'Accepted, Programmed, 2/2')
+    expect((await read()).status?.audit?.wouldDeny).toBe(0)
+    expect(await verdictsOf({ tenant: 'a', audited: 'x' })).toEqual(['OK', 'OK'])
+    await waitFor('the audit', async () => ((await read()).status?.audit?.wouldDeny ?? 0) > 0)
+    await cluster.apply('tenant-a', 'audited', { ...spec, mode: 'Enforce' })
+    await waitForStatus('tenant-a', 'audited', 'Accepted, Programmed, 2/2')
+    expect((await read()).status).not.toHaveProperty('audit')
+    expect(await isDenied({ tenant: 'a', audited: 'x' })).toBe(true)
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'a change is effective on both limiters, and then the controller writes nothing',
   async () => {
     await cluster.apply('shop', 'creates', { ...creates, ...perHour('creates', 1000) })

@@ -153,7 +153,9 @@ test('the API server sets defaults, and kubectl prints the state by the short na
     ...{ type, status: type === 'Accepted' ? 'True' : 'False', reason: 'R', message: 'm' },
     lastTransitionTime: '2026-01-01T00:00:00Z',
   }))
-  const status = { observedGeneration: 1, conditions, replicas: { active: 1, total: 2 } }
+  const audit = { wouldDeny: 2 ** 53 - 1, startTime: '2026-01-01T00:00:00Z' }
+  const replicas = { active: 1, total: 2 }
+  const status = { observedGeneration: 1, conditions, replicas, audit }
   const contentType = MERGE_PATCH
   const path = `${PATH}/printed/status`
   await admin.call({ method: 'PATCH', path, body: { status }, contentType })
@@ -166,6 +168,7 @@ test('the API server sets defaults, and kubectl prints the state by the short na
     'PROGRAMMED',
     'ACTIVE',
     'LIMITERS',
+    'WOULD-DENY',
     'AGE',
   ])
   expect(row.split(/\s+/).slice(0, -1)).toEqual([
@@ -176,6 +179,7 @@ test('the API server sets defaults, and kubectl prints the state by the short na
     'False',
     '1',
     '2',
+    '9007199254740991',
   ])
   expect(await kubectl('get', 'curtail')).toContain('ratelimitpolicy.curtail.dev/printed')
 })

@@ -1,6 +1,7 @@
 // What the controller's xDS server lists for a limiter, by its requests: accepted, rejected, or
 // neither.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { AUDIT_TYPE_URL } from '../../../src/limiter/stats/audit-counts.ts'
 import {
   type AdsTestClient,
   type ControllerAdsServer,
@@ -64,6 +65,24 @@ test('a version may be accepted after its rejection; a rollback is sent in any c
   client.accept()
   await waitFor('the acceptance', () => server.replicas()[0]?.rejected === undefined)
   expect(client.versions).toEqual(['a', 'b', 'c', 'b'])
+})
+
+const RULE = 'r'.repeat(22)
+
+test('reports are added, and malformed ones are faults', async () => {
+  const client = open()
+  const report = (...resourceNames: readonly string[]) => {
+    client.send({ typeUrl: AUDIT_TYPE_URL, resourceNames })
+  }
+  report(`${RULE}=2`)
+  report(`${RULE}=x`, `${RULE}=100`)
+  report(`${RULE}=3`)
+  await waitFor('the reports', () => server.audited.get(RULE) === 5)
+  expect(await server.faults()).toMatchObject({ protocol: 1, type: 0 })
+  expect(server.log).toEqual(['a limiter sends a malformed report'])
+  for (let i = 0; i < 100; i += 1) report(`${RULE}=1`)
+  await waitFor('the status', () => client.closed.length === 1)
+  expect(client.closed[0]).toContain('too many requests')
 })
 
 test('requests that settle no version are bounded', async () => {

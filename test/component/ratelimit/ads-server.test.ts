@@ -51,6 +51,17 @@ test('a published version becomes active in every limiter', async () => {
   expect(await denied('v0')).toEqual([false, false])
 })
 
+test('the limiters report the hits that only shadow mode admits', async () => {
+  const limit = { unit: 'SECOND', requestsPerUnit: 0 }
+  server.publish('audit', shopConfig({ key: 'audited', rateLimit: limit, shadowMode: true }))
+  await server.active('audit', 'audit')
+  const calls = limiters.flatMap((limiter) => [1, 2].map(() => limiter.decide({ audited: 'x' })))
+  const replies = await Promise.all(calls)
+  expect(replies.map(({ overallCode }) => overallCode)).toEqual(['OK', 'OK', 'OK', 'OK'])
+  await waitFor('the reports', () => [...server.audited.values()].join() === '4')
+  expect(await server.faults()).toMatchObject({ protocol: 0, type: 0, abuse: 0 })
+})
+
 test('a limiter that hangs leaves, and receives the version when it resumes', async () => {
   const [first, second] = limiters
   first?.child.kill('SIGSTOP')

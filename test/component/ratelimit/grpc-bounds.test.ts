@@ -8,7 +8,7 @@ import { createHttp2Transport } from '../../../src/grpc/http2-transport.ts'
 import { CallStream } from '../../../src/grpc/http2/call-stream.ts'
 import { Http2Connection } from '../../../src/grpc/http2/connection.ts'
 import { ProcessBounds } from '../../../src/grpc/http2/process-bounds.ts'
-import { Turns } from '../../../src/grpc/http2/turns.ts'
+import { RoundRobinScheduler } from '../../../src/grpc/http2/round-robin-scheduler.ts'
 import { StreamingCall, type StreamingMethod } from '../../../src/grpc/streaming-call.ts'
 import { UnaryCall } from '../../../src/grpc/unary-call.ts'
 import { admitAll } from '../../kit/ratelimit/grpc-client.ts'
@@ -57,9 +57,9 @@ function openConnection(startCall: (stream: CallStream) => void) {
   const connection = new Http2Connection(pipe.duplex, {
     startCall,
     nowMs,
-    share: share.budgets,
+    budgets: share.budgets,
     address: 'a',
-    turns: new Turns(nowMs),
+    scheduler: new RoundRobinScheduler(nowMs),
     onDefect,
     onClose: () => undefined,
   })
@@ -167,7 +167,7 @@ test.each(Object.entries(closes))(
     const { sent = Buffer.alloc(0) } = given
     duplex.push(Buffer.concat([opening, headersOn(1), data(1, emptyCall), sent, callOn(3)]))
     await waitFor('the next call', () => frames().some((one) => endsCall(one) && one.stream === 3))
-    expect([bounds.sums.messages.used, closed.mock.calls.length]).toEqual([0, 1])
+    expect([bounds.usage.messages.used, closed.mock.calls.length]).toEqual([0, 1])
   },
 )
 
@@ -182,7 +182,7 @@ test('the listener releases the memory of a stream after its method completes it
   })
   duplex.push(Buffer.concat([opening, headersOn(1), data(1, emptyCall, 1)]))
   await waitFor('its completion', () => frames().some(endsCall))
-  expect(bounds.sums.messages.used).toBe(0)
+  expect(bounds.usage.messages.used).toBe(0)
 })
 
 test('a defect in a call resets only that call', async () => {

@@ -9,7 +9,7 @@ import { parseCallHeaders } from '../../../src/grpc/call-headers.ts'
 import type { CallStream } from '../../../src/grpc/http2/call-stream.ts'
 import { Http2Connection } from '../../../src/grpc/http2/connection.ts'
 import { ProcessBounds } from '../../../src/grpc/http2/process-bounds.ts'
-import { Turns } from '../../../src/grpc/http2/turns.ts'
+import { RoundRobinScheduler } from '../../../src/grpc/http2/round-robin-scheduler.ts'
 import { errorCodes } from '../../../src/grpc/http2/frames.ts'
 import type { HeaderField } from '../../../src/grpc/http2/hpack-decoder.ts'
 import { runHttp2Tool } from '../../dependencies/http2-tools.ts'
@@ -54,7 +54,7 @@ function respondWhenComplete(stream: CallStream, fields: readonly HeaderField[] 
   const headers = parseCallHeaders(fields)
   if ('kind' in headers && headers.kind === 'malformed') {
     stream.reset(errorCodes.protocol)
-    stream.done()
+    stream.handlerDone()
     return
   }
   stream.listener = {
@@ -62,7 +62,7 @@ function respondWhenComplete(stream: CallStream, fields: readonly HeaderField[] 
       if (isLast) stream.respond(Buffer.from('hello'))
     },
     closed() {
-      stream.done()
+      stream.handlerDone()
     },
   }
 }
@@ -71,13 +71,13 @@ async function serveComplete(): Promise<number> {
   const connections = new Set<Http2Connection>()
   const nowMs = () => performance.now()
   const bounds = new ProcessBounds(() => undefined)
-  const turns = new Turns(nowMs)
+  const scheduler = new RoundRobinScheduler(nowMs)
   const server = createServer((socket) => {
     const share = bounds.open('127.0.0.1', () => undefined)
     if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
     const connection: Http2Connection = new Http2Connection(socket, {
       startCall: respondWhenComplete,
-      ...{ nowMs, turns, share: share.budgets, address: '127.0.0.1' },
+      ...{ nowMs, scheduler, budgets: share.budgets, address: '127.0.0.1' },
       onDefect: (error) => defects.push(error),
       onClose: () => {
         share.close()

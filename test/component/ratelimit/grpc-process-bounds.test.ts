@@ -80,23 +80,23 @@ test('the listener rejects a call beyond its share of streams; a close frees the
   const { open, bounds, shed } = openTransport({ streams: 8 })
   const client = open(headersOn(1), headersOn(3), headersOn(5), headersOn(7), headersOn(9))
   expect(await client.error(frameTypes.rstStream, 0)).toBe(7)
-  expect([bounds.sums.streams.used, shed]).toEqual([4, ['streams']])
+  expect([bounds.usage.streams.used, shed]).toEqual([4, ['streams']])
   client.duplex.destroy()
-  await waitFor('all to be released', () => bounds.sums.streams.used === 0)
+  await waitFor('all to be released', () => bounds.usage.streams.used === 0)
 })
 
 test('an unfinished header block beyond the share closes its connection', async () => {
   const { open, bounds } = openTransport({ headers: 40_000 })
   open(unfinished)
   expect(await open(unfinished).error(frameTypes.goaway, 4)).toBe(11)
-  expect(bounds.sums.headers.used).toBe(16_000)
+  expect(bounds.usage.headers.used).toBe(16_000)
 })
 
 test('an unfinished message beyond the share aborts its call', async () => {
   const { open, bounds } = openTransport({ messages: 40_000 })
   open(unfinishedCall)
   expect(await open(unfinishedCall).headers()).toContain('grpc-status\x018')
-  expect(bounds.sums.messages.used).toBe(16_384) // its buffer, a power of two
+  expect(bounds.usage.messages.used).toBe(16_384) // its buffer, a power of two
 })
 
 test('the listener closes the client that uses the most memory', async () => {
@@ -105,7 +105,7 @@ test('the listener closes the client that uses the most memory', async () => {
   const small = Buffer.concat([Buffer.from([0, 0, 0, 200, 0]), Buffer.alloc(5000)])
   open(headersOn(1), frame({ type: frameTypes.data }, 1, small))
   expect(await greedy.error(frameTypes.goaway, 4)).toBe(11)
-  expect(bounds.sums.messages.used).toBe(8192) // its buffer, a power of two
+  expect(bounds.usage.messages.used).toBe(8192) // its buffer, a power of two
 })
 
 const waits: Record<string, { sent: Buffer; ms: number; type: number }> = {
@@ -129,7 +129,7 @@ test.each(Object.entries(waits))(
     const now = performance.now.bind(performance)
     jest.spyOn(performance, 'now').mockImplementation(() => now() + ms)
     await waitFor('the abort', isAborted)
-    const { streams, headers: blocks, input } = bounds.sums
+    const { streams, headers: blocks, input } = bounds.usage
     await waitFor('all to be released', () => streams.used + blocks.used + input.used === 0)
   },
 )
@@ -180,7 +180,7 @@ test('a new client gets the connection of a shed one that does not close it', as
   const opened = [20, 10, 5, 2, 1, 1].flatMap((count, at) =>
     Array.from({ length: count }, () => openFrom(`127.0.0.${2 + at}`)),
   )
-  await waitFor('the connections', () => bounds.sums.connections.used === 39)
+  await waitFor('the connections', () => bounds.usage.connections.used === 39)
   for (const address of ['127.0.0.20', '127.0.0.21', '127.0.0.22']) {
     const { socket, frames } = openFrom(address)
     socket.write(callOn(1))
@@ -192,5 +192,5 @@ test('a new client gets the connection of a shed one that does not close it', as
   )
   expect(goaways).toHaveLength(3)
   expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(3)
-  expect(bounds.sums.connections.used).toBe(39)
+  expect(bounds.usage.connections.used).toBe(39)
 })

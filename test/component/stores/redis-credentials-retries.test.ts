@@ -12,7 +12,7 @@ import { freePort } from '../../dependencies/free-ports.ts'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
 import { type MountedSecret, mountSecret } from '../../kit/mounted-secret.ts'
-import { consumeOne, createStore, failureOf, newCount } from '../../kit/ratelimit/redis-use.ts'
+import { consumeOne, createStore, failureOf, newUpdate } from '../../kit/ratelimit/redis-use.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
@@ -50,7 +50,7 @@ async function openStore(timeout: string) {
   const connection = connectRedis(main, { onUp: () => undefined, onDown })
   const store = createRedisCounterStore({ connection, keyPrefix: 'c:' })
   await waitFor('Redis', () => connection.isUp())
-  await consumeOne(store, newCount())
+  await consumeOne(store, newUpdate())
   return { store, connection, lost }
 }
 
@@ -59,31 +59,31 @@ const isList = (message: Buffer) => message.toString('latin1').startsWith('*')
 
 test('a call to a Redis that does not reply is counted once', async () => {
   const { store, connection } = await openStore('200ms')
-  const count = newCount()
+  const update = newUpdate()
   proxy.dropResponses({ matches: isList })
-  await failureOf(store.consume([count]))
+  await failureOf(store.consume([update]))
   await waitFor('the next connection', () => connection.isUp())
   await proxy.heal()
   await waitFor('the next connection', () => connection.isUp())
-  expect(await consumeOne(store, { ...count, cost: 0 })).toMatchObject({ remaining: 9 })
+  expect(await consumeOne(store, { ...update, hits: 0 })).toMatchObject({ remaining: 9 })
   store.close()
 })
 
 test.each([
   ['hits are retried', 2, 6],
   ['a refund is not', -1, 9],
-])('after Redis has closed the connection, %s', async (_, cost, remaining) => {
+])('after Redis has closed the connection, %s', async (_, hits, remaining) => {
   const { store, connection } = await openStore('5s')
-  const count = newCount('fixed_window')
-  await consumeOne(store, { ...count, cost: cost < 0 ? 2 : 0 })
+  const update = newUpdate('fixed_window')
+  await consumeOne(store, { ...update, hits: hits < 0 ? 2 : 0 })
   proxy.dropResponses({ count: 1, matches: isList })
-  const settled = Promise.allSettled([store.consume([{ ...count, cost }])])
+  const settled = Promise.allSettled([store.consume([{ ...update, hits }])])
   await waitFor('the reply', () => proxy.droppedResponses() === 1)
   proxy.resetConnections()
   const [result] = await settled
-  expect(result.status).toBe(cost < 0 ? 'rejected' : 'fulfilled')
+  expect(result.status).toBe(hits < 0 ? 'rejected' : 'fulfilled')
   await waitFor('the next connection', () => connection.isUp())
-  expect(await consumeOne(store, { ...count, cost: 0 })).toMatchObject({ remaining })
+  expect(await consumeOne(store, { ...update, hits: 0 })).toMatchObject({ remaining })
   store.close()
 })
 
@@ -92,7 +92,7 @@ test('a call whose AUTH hangs fails within the time for retries', async () => {
   const admin = clientOf(server.port, { password: 'first' })
   await admin.acl('SETUSER', 'default', '-evalsha')
   proxy.dropResponses({ matches: (message) => message.toString('latin1').startsWith('+OK') })
-  const { error, tookMs } = await failureOf(store.consume([newCount()]))
+  const { error, tookMs } = await failureOf(store.consume([newUpdate()]))
   expect(error.message).toContain('NOPERM')
   expect(proxy.droppedResponses()).toBe(1) // that of AUTH
   expect(tookMs).toBeLessThan(5 * RETRY_MS_MAX)
@@ -144,7 +144,7 @@ test('reconnecting slows down while Redis accepts connections but no writes', as
   await admin.replicaof('127.0.0.1', await freePort())
   await admin.config('RESETSTAT')
   const endMs = performance.now() + STORM_MS
-  while (performance.now() < endMs) await failureOf(store.consume([newCount()]))
+  while (performance.now() < endMs) await failureOf(store.consume([newUpdate()]))
   const stats = /total_connections_received:(\d+)/.exec(await admin.info('stats'))
   expect(Number(stats?.[1])).toBeLessThan(STORM_CONNECTIONS_MAX)
   store.close()

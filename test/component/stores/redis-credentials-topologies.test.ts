@@ -13,7 +13,7 @@ import { freePort } from '../../dependencies/free-ports.ts'
 import { clientOf, createCertificate, startCluster, startRedis } from '../../dependencies/redis.ts'
 import { openReadyCache, TOLERANT_MS_MAX } from '../../kit/links/link-cache-use.ts'
 import { mountSecret } from '../../kit/mounted-secret.ts'
-import { newCount } from '../../kit/ratelimit/redis-use.ts'
+import { newUpdate } from '../../kit/ratelimit/redis-use.ts'
 import { repeatWhile } from '../../kit/repeat-while.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -64,9 +64,9 @@ function openStore(env: Record<string, string>) {
   })
   /** Counts hits on 20 counters in several slots; Redis may count hits in flight twice. */
   const count = async () => {
-    const counts = Array.from({ length: 20 }, () => newCount('fixed_window'))
-    const decisions = await store.consume(counts)
-    expect(decisions.map(({ admitted }) => admitted)).toEqual(counts.map(() => true))
+    const updates = Array.from({ length: 20 }, () => newUpdate('fixed_window'))
+    const decisions = await store.consume(updates)
+    expect(decisions.map(({ admitted }) => admitted)).toEqual(updates.map(() => true))
   }
   return { connection, reloads, errors, count }
 }

@@ -14,7 +14,7 @@ import { findAptDependency } from '../../dependencies/apt.ts'
 import { redisServers } from '../../dependencies/redis-servers.ts'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { type MountedSecret, mountSecret } from '../../kit/mounted-secret.ts'
-import { consumeOne, newCount } from '../../kit/ratelimit/redis-use.ts'
+import { consumeOne, newUpdate } from '../../kit/ratelimit/redis-use.ts'
 import { repeatWhile } from '../../kit/repeat-while.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -74,7 +74,7 @@ async function rotateTo(auth: string): Promise<void> {
 
 /** Counts a hit; if Redis closes the connection, it may count the hit twice. */
 async function countOnce(): Promise<void> {
-  expect(await consumeOne(store, newCount())).toMatchObject({ admitted: true })
+  expect(await consumeOne(store, newUpdate())).toMatchObject({ admitted: true })
 }
 
 /** Counts without a pause until `change` has completed. Returns the number of calls. */

@@ -11,7 +11,7 @@ import {
   type Limit,
 } from '../../../src/limits/algorithm.ts'
 import { algorithms } from '../../../src/limits/algorithms.ts'
-import type { CounterHits, Veto } from '../../../src/limits/counter-store.ts'
+import type { CounterUpdate, Veto } from '../../../src/limits/counter-store.ts'
 import { decideTogether } from '../../../src/limits/decide-together.ts'
 import { decodeReply, encodeCalls } from '../../../src/stores/redis/count-wire.ts'
 import { countScript } from '../../../src/stores/redis/script.ts'
@@ -20,7 +20,7 @@ import { newSeed } from '../../kit/random.ts'
 
 const START_US = 1_790_000_000_000_000
 const LONG_MS = 1_000_000_000
-const COST_MAX = 2 ** 32 - 1
+const HITS_MAX = 2 ** 32 - 1
 const TEST_MS_MAX = 30_000
 
 let server: RedisServer
@@ -45,10 +45,10 @@ const limits = fc.record({
   burst: fc.integer({ min: 0, max: 40 }),
   denyConsumes: fc.boolean(),
 })
-const costs = fc.oneof(
+const hitsOfCalls = fc.oneof(
   { weight: 8, arbitrary: fc.integer({ min: 0, max: 4 }) },
   { weight: 2, arbitrary: fc.integer({ min: -5, max: -1 }) },
-  { weight: 1, arbitrary: fc.constantFrom(30, COST_MAX, -COST_MAX) },
+  { weight: 1, arbitrary: fc.constantFrom(30, HITS_MAX, -HITS_MAX) },
 )
 const waits = fc.oneof(
   fc.constantFrom(0, 1, 999_999, 1_000_000, 60_000_000, 7_000_003),
@@ -61,7 +61,7 @@ const countsOf = (keys: number) =>
   fc.array(
     fc.record({
       key: fc.integer({ min: 0, max: keys - 1 }),
-      cost: costs,
+      hits: hitsOfCalls,
       veto: fc.constantFrom<Veto>('alone', 'alone', 'together', 'never'),
     }),
     { minLength: 1, maxLength: 4 },
@@ -82,7 +82,7 @@ function limitOf(algorithm: Algorithm, shape: Limit): Limit {
 
 /** Writes the state to Redis, runs the script and reads the new state, in one transaction. */
 async function runStep(given: {
-  calls: readonly (readonly CounterHits[])[]
+  calls: readonly (readonly CounterUpdate[])[]
   nowUs: number
   stored: ReadonlyMap<string, Entry>
   keys: readonly { key: string; algorithm: Algorithm }[]
@@ -141,7 +141,7 @@ function decimals(state: CounterState): string[] {
 
 /** Applies the calls to the model. Returns their decisions and the expiry of changed counters. */
 function modelStep(
-  calls: readonly (readonly CounterHits[])[],
+  calls: readonly (readonly CounterUpdate[])[],
   nowUs: number,
   stored: Map<string, Entry>,
 ) {
@@ -162,7 +162,7 @@ async function compare(
   keys: readonly { key: string; algorithm: Algorithm; limit: Limit }[],
   history: readonly {
     waitUs: number
-    calls: { key: number; cost: number; veto: Veto }[][]
+    calls: { key: number; hits: number; veto: Veto }[][]
   }[],
 ) {
   const stored = new Map<string, Entry>()
@@ -171,9 +171,9 @@ async function compare(
     nowUs += waitUs
     for (const [key, { expiresAtUs }] of stored) if (expiresAtUs <= nowUs) stored.delete(key)
     const calls = shapes.map((call) =>
-      call.flatMap(({ key, cost, veto }) => {
+      call.flatMap(({ key, hits, veto }) => {
         const counter = keys[key]
-        return counter === undefined ? [] : [{ ...counter, cost, veto, isPerSecond: false }]
+        return counter === undefined ? [] : [{ ...counter, hits, veto, isPerSecond: false }]
       }),
     )
     const { decisions, after, startedMs, completedMs } = await runStep({
@@ -214,7 +214,7 @@ describe('over random histories', () => {
   )
 
   test(
-    'calls of several counts, with any algorithms and vetoes, are decided as in TypeScript',
+    'calls of several updates, with any algorithms and vetoes, are decided as in TypeScript',
     async () => {
       const shapes = fc.array(limits, { minLength: 6, maxLength: 6 })
       const property = fc.asyncProperty(shapes, histories(6), async (limitShapes, history) => {
@@ -235,7 +235,7 @@ test('hits of a log expire exactly at the end of the window', async () => {
   const algorithm = algorithms.find(({ name }) => name === 'sliding_window_log')
   if (algorithm === undefined) throw new Error('no algorithm is called sliding_window_log')
   const limit = { requests: 10, windowUs: 4_000_000, burst: 10, denyConsumes: false }
-  const hit = { key: 0, cost: 1, veto: 'alone' as const }
+  const hit = { key: 0, hits: 1, veto: 'alone' as const }
   const waitsUs = [0, 1_000_000, 1_000_000, 1_000_000, 1_000_000, 2_000_000]
   const history = waitsUs.map((waitUs) => ({ waitUs, calls: [[hit]] }))
   await compare([{ key: 'one', algorithm, limit }], history)

@@ -16,7 +16,7 @@ import {
   startRedis,
   startSentinel,
 } from '../../dependencies/redis.ts'
-import { consumeOne, failureOf, newCount } from '../../kit/ratelimit/redis-use.ts'
+import { consumeOne, failureOf, newUpdate } from '../../kit/ratelimit/redis-use.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
@@ -38,29 +38,29 @@ test(
     const list = nodes.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
     const store = await openFrom({ REDIS_TYPE: 'cluster', REDIS_URL: list, CACHE_KEY_PREFIX: 'p_' })
     await store.probe()
-    const counts = Array.from({ length: 50 }, (_, at) => ({
-      ...newCount('fixed_window', { key: `key ${String(at)}` }),
-      cost: at % 10,
+    const updates = Array.from({ length: 50 }, (_, at) => ({
+      ...newUpdate('fixed_window', { key: `key ${String(at)}` }),
+      hits: at % 10,
     }))
-    const decisions = await store.consume(counts)
-    const remaining = counts.map(({ cost }) => 10 - cost)
+    const decisions = await store.consume(updates)
+    const remaining = updates.map(({ hits }) => 10 - hits)
     expect(decisions.map((decision) => decision.remaining)).toEqual(remaining)
 
     const [free, full] = ['free', 'full'].map((name) =>
-      newCount('token_bucket', { key: `{a}${name}` }),
+      newUpdate('token_bucket', { key: `{a}${name}` }),
     )
-    if (free === undefined || full === undefined) throw new Error('no counts')
-    await store.consume([{ ...full, cost: 10 }])
+    if (free === undefined || full === undefined) throw new Error('no updates')
+    await store.consume([{ ...full, hits: 10 }])
     expect((await store.consume([free, full]))[1]).toMatchObject({ admitted: false })
-    expect(await consumeOne(store, { ...free, cost: 0 })).toMatchObject({ remaining: 10 })
+    expect(await consumeOne(store, { ...free, hits: 0 })).toMatchObject({ remaining: 10 })
 
     const others = ['b', 'c', 'd', 'e', 'f'].map((name) =>
-      newCount('token_bucket', { key: `{${name}}other` }),
+      newUpdate('token_bucket', { key: `{${name}}other` }),
     )
     const denied = await store.consume([...others, full])
     expect(denied.map(({ remaining: left }) => left)).toEqual([10, 10, 10, 10, 10, 0])
     for (const other of others) {
-      expect(await consumeOne(store, { ...other, cost: 0 })).toMatchObject({ remaining: 10 })
+      expect(await consumeOne(store, { ...other, hits: 0 })).toMatchObject({ remaining: 10 })
     }
 
     const stored = nodes.map(async ({ port }) => {
@@ -84,12 +84,12 @@ test(
     const { master, sentinel, close } = await startSentinel()
     const url = `master,127.0.0.1:${String(sentinel.port)}`
     const store = await openFrom({ REDIS_TYPE: 'SENTINEL', REDIS_URL: url })
-    const count = newCount()
-    expect(await consumeOne(store, count)).toMatchObject({ remaining: 9 })
+    const update = newUpdate()
+    expect(await consumeOne(store, update)).toMatchObject({ remaining: 9 })
     await master.kill()
-    await failureOf(store.consume([count]))
+    await failureOf(store.consume([update]))
     const isCounted = () =>
-      store.consume([count]).then(
+      store.consume([update]).then(
         () => true,
         () => false,
       )
@@ -117,7 +117,7 @@ test(
       REDIS_TLS_CLIENT_KEY: key,
     }
     const store = await openFrom(env)
-    expect(await consumeOne(store, newCount())).toMatchObject({ remaining: 9 })
+    expect(await consumeOne(store, newUpdate())).toMatchObject({ remaining: 9 })
     store.close()
 
     const rejection = async (changed: Record<string, string>) => {
@@ -158,9 +158,9 @@ test(
       REDIS_PERSECOND: 'true',
       REDIS_PERSECOND_URL: socket,
     })
-    const quick = { ...newCount('fixed_window'), isPerSecond: true }
-    const counts = [newCount(), { ...quick, cost: 4 }, { ...newCount(), cost: 2 }]
-    const decisions = await store.consume(counts)
+    const quick = { ...newUpdate('fixed_window'), isPerSecond: true }
+    const updates = [newUpdate(), { ...quick, hits: 4 }, { ...newUpdate(), hits: 2 }]
+    const decisions = await store.consume(updates)
     expect(decisions.map(({ remaining }) => remaining)).toEqual([9, 6, 8])
     const clients = [clientOf(main.port, { db: 3 }), clientOf(second.port)]
     const sizes = await Promise.all(clients.map((client) => client.dbsize()))
@@ -168,7 +168,7 @@ test(
 
     await second.kill()
     await failureOf(store.consume([quick]))
-    expect(await consumeOne(store, newCount())).toMatchObject({ admitted: true })
+    expect(await consumeOne(store, newUpdate())).toMatchObject({ admitted: true })
     await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
     for (const client of clients) client.disconnect()
     store.close()

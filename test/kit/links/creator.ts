@@ -29,7 +29,7 @@ export function createUseCase(codes: string[] = [], change: Partial<CreateDeps> 
     monotonicMs: () => clock.monotonicMs,
     metrics,
     supply: { take },
-    onStored(code) {
+    invalidateCaches(code) {
       stored.push(code)
       return undefined
     },

@@ -21,6 +21,8 @@ import { CONFIG_TYPE_URL, configBytes, type ConfigMessage } from './xds-messages
 export interface ControllerAdsServer extends Omit<AdsServer, 'publish'> {
   /** Log lines so far, in the order of the log. */
   readonly log: readonly string[]
+  /** The hits that limiters have reported, by rule. */
+  readonly audited: ReadonlyMap<string, number>
   /** Publishes configs as a version. */
   publish(version: string, ...configs: readonly ConfigMessage[]): void
   /** Publishes any resources. */
@@ -36,6 +38,7 @@ export async function startControllerAdsServer(
   options: Partial<Pick<AdsServerOptions, 'port' | 'tls' | 'keepaliveMs'>> = {},
 ): Promise<ControllerAdsServer> {
   const log: string[] = []
+  const audited = new Map<string, number>()
   const metrics = createMetrics()
   const write = (...[, sentence]: readonly [object, string]) => {
     log.push(sentence)
@@ -43,6 +46,9 @@ export async function startControllerAdsServer(
   const server = await openAdsServer({
     port: 0,
     onChange: () => undefined,
+    onAudit: (counts) => {
+      for (const { rule, hits } of counts) audited.set(rule, (audited.get(rule) ?? 0) + hits)
+    },
     log: { warn: write, error: write } as unknown as AdsServerOptions['log'],
     metrics,
     ...options,
@@ -53,6 +59,7 @@ export async function startControllerAdsServer(
   return {
     ...server,
     log,
+    audited,
     publishBytes,
     publish: (version, ...configs) => {
       publishBytes(version, ...configs.map(configBytes))

@@ -10,7 +10,7 @@ import {
 } from '../../../src/limiter/decide/decide-limits.ts'
 import { createDenyCache } from '../../../src/limiter/decide/deny-cache.ts'
 import type { Decision } from '../../../src/limits/algorithm.ts'
-import type { CounterHits } from '../../../src/limits/counter-store.ts'
+import type { CounterUpdate } from '../../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../../src/limits/descriptor.ts'
 import type { Check } from '../../../src/limits/plan-checks.ts'
 import { parseRules } from '../../../src/limits/rules.ts'
@@ -52,8 +52,8 @@ export function limiterOf(text: string, options: Options = {}) {
   const nowUs = () => clock.nowUs
   const shared = createMemoryCounterStore({ nowUs })
   const local = createMemoryCounterStore({ nowUs })
-  const store = { isUnavailable: false, calls: [] as (readonly CounterHits[])[] }
-  const countedLocally: (readonly CounterHits[])[] = []
+  const store = { isUnavailable: false, calls: [] as (readonly CounterUpdate[])[] }
+  const countedLocally: (readonly CounterUpdate[])[] = []
   const recorded: [string, DecisionSource, boolean][] = []
   const unknownDomains: string[] = []
   let shadowed = 0

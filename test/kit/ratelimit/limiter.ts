@@ -42,6 +42,7 @@ interface LimiterOptions {
   readonly redisPort: number
   readonly env?: Readonly<Record<string, string>>
   readonly nodeOptions?: readonly string[]
+  readonly entryFile?: string
   readonly wrapper?: readonly string[]
 }
 
@@ -68,6 +69,7 @@ export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
   const running = await startRole({
     role: 'ratelimit',
     ...(options.nodeOptions !== undefined && { nodeOptions: options.nodeOptions }),
+    ...(options.entryFile !== undefined && { entryFile: options.entryFile }),
     ...(options.wrapper !== undefined && { wrapper: options.wrapper }),
     env: { ...limiterEnvironment(root, options.redisPort), ...options.env },
   }).catch(async (error: unknown) => {

@@ -1,7 +1,7 @@
-// Counter stores on the Redis servers of tests, and counts that they consume.
+// Counter stores on the Redis servers of tests, and updates that they consume.
 import type { Algorithm, Decision, Limit } from '../../../src/limits/algorithm.ts'
 import { algorithms } from '../../../src/limits/algorithms.ts'
-import type { CounterHits } from '../../../src/limits/counter-store.ts'
+import type { CounterUpdate } from '../../../src/limits/counter-store.ts'
 import { StoreError } from '../../../src/resilience/store-error.ts'
 import type { RedisConnectionOptions } from '../../../src/stores/redis/connection-options.ts'
 import { connectRedis, type RedisConnection } from '../../../src/stores/redis/connection.ts'
@@ -42,16 +42,16 @@ export async function openReadyStore(
 
 let counters = 0
 
-/** A count of one hit on a new counter with a limit of 10 hits an hour. */
-export function newCount(
+/** An update of one hit on a new counter with a limit of 10 hits an hour. */
+export function newUpdate(
   name = 'token_bucket',
   { key = `counter ${String(counters++)}`, ...limit }: Partial<Limit> & { key?: string } = {},
-): CounterHits {
+): CounterUpdate {
   return {
     key,
     algorithm: algorithmOf(name),
     limit: { requests: 10, windowUs: 3_600_000_000, burst: 10, denyConsumes: false, ...limit },
-    cost: 1,
+    hits: 1,
     veto: 'alone',
     isPerSecond: false,
   }
@@ -63,9 +63,12 @@ function algorithmOf(name: string): Algorithm {
   return algorithm
 }
 
-/** The decision of a call with one count. */
-export async function consumeOne(store: RedisCounterStore, count: CounterHits): Promise<Decision> {
-  const [decision] = await store.consume([count])
+/** The decision of a call with one update. */
+export async function consumeOne(
+  store: RedisCounterStore,
+  update: CounterUpdate,
+): Promise<Decision> {
+  const [decision] = await store.consume([update])
   if (decision === undefined) throw new Error('the call returned no decision')
   return decision
 }
@@ -84,11 +87,11 @@ export async function failureOf(
   throw new Error('the call did not fail')
 }
 
-/** Waits until the store consumes a count. Returns the duration in ms. */
+/** Waits until the store consumes an update. Returns the duration in ms. */
 export async function timeToRecovery(store: RedisCounterStore): Promise<number> {
   const startedMs = performance.now()
   await waitFor('the recovery of the store', () =>
-    store.consume([newCount()]).then(
+    store.consume([newUpdate()]).then(
       () => true,
       () => false,
     ),

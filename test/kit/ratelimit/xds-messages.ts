@@ -37,6 +37,8 @@ export interface DiscoveryRequestMessage {
     readonly userAgentName: string
     readonly userAgentVersion: string
   } | null
+  /** Absent: none. */
+  readonly resourceNames?: readonly string[]
   readonly typeUrl: string
   readonly responseNonce: string
   readonly errorDetail: { readonly code: number; readonly message: string } | null
@@ -112,6 +114,7 @@ const messages = fromJSON(
         fields: {
           versionInfo: one('string', 1),
           node: one('Node', 2),
+          resourceNames: many('string', 3),
           typeUrl: one('string', 4),
           responseNonce: one('string', 5),
           errorDetail: one('Status', 6),
@@ -123,8 +126,10 @@ const messages = fromJSON(
           resources: many('Any', 2),
           typeUrl: one('string', 4),
           nonce: one('string', 5),
+          controlPlane: one('ControlPlane', 6),
         },
       },
+      ControlPlane: { fields: { identifier: one('string', 1) } },
     },
   },
   { enums: String, defaults: true },
@@ -151,6 +156,7 @@ export function responseBytes(response: {
   readonly versionInfo: string
   readonly nonce: string
   readonly typeUrl: string
+  readonly controlPlane?: { readonly identifier: string } | null
   readonly resources: readonly { readonly typeUrl: string; readonly value: Buffer }[]
 }): Buffer {
   return codecOf('Response').serialize(response)

@@ -1,15 +1,15 @@
-// Assembles field blocks from HEADERS and CONTINUATION frames (RFC 9113 §4.3, §6.2). Bounds their
-// size and number of frames; does not decode fields.
+// Assembles field blocks from the fragments in HEADERS and CONTINUATION frames (RFC 9113 §4.3,
+// §6.2). Bounds their size and number of frames; does not decode fields.
 import { errorCodes, frameFlags, frameTypes } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import type { Budget } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
 
-/** A complete field block. */
-export interface HeaderBlock {
-  readonly stream: number
-  /** Whether it has END_STREAM. */
-  readonly isLast: boolean
+/** A complete field block (RFC 9113 §4.3): the encoded header or trailer fields of a message. */
+export interface FieldBlock {
+  readonly streamId: number
+  /** Whether its HEADERS frame has the flag END_STREAM. */
+  readonly endStream: boolean
   readonly bytes: Buffer
 }
 
@@ -19,9 +19,10 @@ const PRIORITY_BYTES = 5
 /** Maximum time until a block is complete. */
 const BLOCK_MS_MAX = 5000
 
-/** The blocks of one connection. */
-export class HeaderBlocks {
-  private current: { stream: number; isLast: boolean; chunks: Buffer[]; bytes: number } | undefined
+/** Assembles the field blocks of one connection. */
+export class FieldBlockAssembler {
+  private current:
+    { streamId: number; endStream: boolean; fragments: Buffer[]; bytes: number } | undefined
   private startedMs = 0
   private readonly budget: Budget
 
@@ -37,13 +38,13 @@ export class HeaderBlocks {
   }
 
   /** Handles HEADERS; returns the block if it is complete. Throws ProtocolError. */
-  start(frame: Frame, nowMs: number): HeaderBlock | undefined {
-    const { stream, flags } = frame
-    const isLast = (flags & frameFlags.endStream) !== 0
+  start(frame: Frame, nowMs: number): FieldBlock | undefined {
+    const { streamId, flags } = frame
+    const endStream = (flags & frameFlags.endStream) !== 0
     const bytes = unpadded(frame, (flags & frameFlags.priority) === 0 ? 0 : PRIORITY_BYTES)
-    if ((flags & frameFlags.endHeaders) !== 0) return { stream, isLast, bytes }
+    if ((flags & frameFlags.endHeaders) !== 0) return { streamId, endStream, bytes }
     this.acquire(bytes.length)
-    this.current = { stream, isLast, chunks: [Buffer.from(bytes)], bytes: bytes.length }
+    this.current = { streamId, endStream, fragments: [Buffer.from(bytes)], bytes: bytes.length }
     this.startedMs = nowMs
     return undefined
   }
@@ -65,20 +66,20 @@ export class HeaderBlocks {
   }
 
   /** Handles CONTINUATION; returns the block if it is complete. Throws ProtocolError. */
-  continue({ stream, flags, payload }: Frame): HeaderBlock | undefined {
+  continue({ streamId, flags, payload }: Frame): FieldBlock | undefined {
     const { current } = this
-    if (current?.stream !== stream) {
+    if (current?.streamId !== streamId) {
       throw new ProtocolError(errorCodes.protocol, 'CONTINUATION without an incomplete field block')
     }
     this.acquire(payload.length)
-    current.chunks.push(Buffer.from(payload))
+    current.fragments.push(Buffer.from(payload))
     current.bytes += payload.length
-    if (current.bytes > BLOCK_BYTES_MAX || current.chunks.length > FRAMES_MAX) {
+    if (current.bytes > BLOCK_BYTES_MAX || current.fragments.length > FRAMES_MAX) {
       throw new ProtocolError(errorCodes.enhanceYourCalm, 'a field block is too large')
     }
     if ((flags & frameFlags.endHeaders) === 0) return undefined
     this.clear()
-    return { stream, isLast: current.isLast, bytes: Buffer.concat(current.chunks) }
+    return { streamId, endStream: current.endStream, bytes: Buffer.concat(current.fragments) }
   }
 }
 

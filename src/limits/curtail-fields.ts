@@ -1,6 +1,6 @@
-// The fields that RateLimitConfig lacks, such as `algorithm`: they are in the descriptor's metadata
-// under one key, which other servers ignore, with the names that they have in rule files.
-import { OWN_KEY } from '../protobuf/config-tags.ts'
+// Curtail's fields that RateLimitConfig lacks, such as `algorithm`: a descriptor has them in its
+// metadata, under one key that other servers ignore, with the names that they have in rule files.
+import { CURTAIL_KEY } from '../protobuf/config-tags.ts'
 import { keyNode, type MapNode } from './decode-struct.ts'
 import type { YamlNode } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
@@ -10,22 +10,23 @@ const MESSAGE_FIELDS = ['key', 'value', 'descriptors', 'metadata']
 const limitFields = ['rate_limit', 'rate_limits']
 
 /**
- * Adds the metadata of a descriptor to its fields: without our key, whose fields replace those of
- * the message; the fields of `rate_limit` are merged one by one. Fields that are null are ignored.
+ * Applies the metadata of a descriptor to its fields: those under Curtail's key replace the fields
+ * of the message, where `rate_limit` is merged field by field, and the rest becomes the field
+ * `metadata`. Ignores fields that are null.
  */
-export function setMetadata(
+export function applyMetadata(
   fields: Map<string, MapNode['entries'][number]>,
   metadata: MapNode,
   diagnostics: Diagnostics,
 ): void {
-  const own = metadata.entries.find((entry) => nameOf(entry) === OWN_KEY)
+  const own = metadata.entries.find((entry) => nameOf(entry) === CURTAIL_KEY)
   const entries = metadata.entries.filter((entry) => entry !== own)
   if (entries.length > 0) {
     fields.set('metadata', { key: keyNode('metadata'), value: { ...metadata, entries } })
   }
   if (own === undefined || own.value.kind === 'null') return
   if (own.value.kind !== 'map') {
-    diagnostics.fault(metadata.line, `${OWN_KEY} must be an object with fields of rule files`)
+    diagnostics.fault(metadata.line, `${CURTAIL_KEY} must be an object with fields of rule files`)
     return
   }
   const sent = fields.get('rate_limit')?.value
@@ -34,7 +35,7 @@ export function setMetadata(
   for (const entry of present) {
     const name = nameOf(entry)
     if (MESSAGE_FIELDS.includes(name)) {
-      const message = `${OWN_KEY} must not contain ${name}: it is a field of the message`
+      const message = `${CURTAIL_KEY} must not contain ${name}: it is a field of the message`
       diagnostics.fault(own.value.line, message)
     } else {
       const limit = limitFields.includes(name) ? limitOf(entry.value) : entry.value

@@ -1,0 +1,22 @@
+// The identifiers of the rules that a policy results in, by which limiters report counts. Pure.
+import { ruleIdOf } from '../limits/rule-id.ts'
+import { listRules } from '../limits/rule-tree.ts'
+import { parseRules } from '../limits/rules.ts'
+import type { PolicySpec } from './policy.ts'
+import { writeConfig } from './write-config.ts'
+
+/**
+ * The identifiers of a policy's rules. `spec` was accepted, and has its domain; `hashes`: those of
+ * its API keys, if it names Secrets. Read by the limiter's own parser, so that both are equal.
+ */
+export function ruleIdsOf(spec: PolicySpec, hashes: readonly string[] | undefined): string[] {
+  const { domain = '', limits, mode, onStoreError } = spec
+  const match = spec.match.map(({ key, value = '' }) => ({
+    key: key.toWellFormed(),
+    value: value.toWellFormed(),
+  }))
+  const own = { limits, mode, onStoreError, match, replaces: [], namePrefix: '' }
+  const bytes = writeConfig(domain.toWellFormed(), [{ ...own, ...(hashes && { hashes }) }])
+  const parsed = parseRules([{ index: 0, bytes }], { mergeDomains: false })
+  return 'faults' in parsed ? [] : listRules(parsed.rules).map(ruleIdOf)
+}
