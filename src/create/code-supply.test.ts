@@ -160,11 +160,13 @@ test('a stopping process does not wait for the store', async () => {
   expect(await taken).toEqual({ kind: 'store-unavailable' })
 })
 
-test('a defect is reported and fails the waiting takes, and the next claim works', async () => {
-  const { take, codes, observed } = await supplyOf(2)
+test('a defect is reported, fails the waiting takes, and pauses claims for a second', async () => {
+  const { take, codes, observed, clock } = await supplyOf(2)
   await codes.deleteBlock({ pool: POOL, seq: 1 })
   await expect(take()).rejects.toThrow(/block 1 of pool default is claimed but missing/)
   expect(observed.errors).toHaveLength(1)
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  clock.monotonicMs += 1000
   expect(await take()).toEqual({ kind: 'code', code: codesOf(2)[0] })
 })
 

@@ -33,7 +33,7 @@ export interface SupplyDeps extends ClaimBlockDeps {
 /** The next block is claimed when at most this many codes are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
-/** Pause before the next claim after an empty pool or a rejected claim. */
+/** Pause before the next claim after an empty pool, or a claim that was rejected or failed. */
 const CLAIM_PAUSE_MS = 1000
 
 /** Creates an empty supply. */
@@ -57,6 +57,10 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       }
       if (kind === 'block' || kind === 'empty') deps.triggerRefill?.()
       return kind
+    } catch (error) {
+      lastClaim = 'rejected'
+      pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS
+      throw error
     } finally {
       claiming = undefined
     }

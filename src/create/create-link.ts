@@ -156,7 +156,7 @@ async function createWithKey(
   })
 }
 
-/** Claims the intent's code, and moves the intent to another code if an alias has taken it. */
+/** Claims the intent's code, and moves the intent to another code if an alias has that one. */
 async function completeIntent(
   deps: CreateDeps,
   given: { request: CreateRequest; intent: Intent; deadlineMs: number; replayed: boolean },
@@ -184,8 +184,8 @@ async function completeIntent(
 /**
  * Replays an intent whose link has expired: returns the link if it was stored, but stores none,
  * because it would already be expired. This affects only links with a lifetime of one day, because
- * an intent is kept for 25 hours. Until it expires, its key must not create a second link; after
- * that, a retry is a new request.
+ * an intent is kept for 25 hours. Until the intent expires, its key must not create a second link;
+ * after that, a retry is a new request.
  */
 async function replayExpired(
   deps: CreateDeps,

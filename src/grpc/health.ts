@@ -54,7 +54,7 @@ export function createHealthService(): HealthService {
     reported = next
     for (const stream of servedWatches) {
       // A client that has not read earlier updates must start a new watch.
-      if (stream.isBlocked) stream.reject(unreadUpdates)
+      if (stream.hasPendingOutput) stream.reject(unreadUpdates)
       else stream.write(renderStatus(reported))
     }
   }

@@ -58,7 +58,7 @@ export class StreamingCall implements CallListener {
 
   drained(): void {
     this.advance()
-    if (!this.stream.isBlocked) this.stream.sendWindowUpdate()
+    if (!this.stream.hasPendingOutput) this.stream.sendWindowUpdate()
   }
 
   closed(): void {
@@ -81,9 +81,9 @@ export class StreamingCall implements CallListener {
   }
 
   private advance(): void {
-    const { isClosed, isBlocked } = this.stream
+    const { isClosed, hasPendingOutput } = this.stream
     const isWaiting = this.method === undefined || this.isDecompressing || this.isDeferred
-    if (isClosed || isBlocked || isWaiting) return
+    if (isClosed || hasPendingOutput || isWaiting) return
     const message = this.reader.next(() => !this.stream.isClosed)
     if (message === undefined) this.finishIfDone()
     else if (message instanceof Promise) void this.decompress(message)

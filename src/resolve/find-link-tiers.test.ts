@@ -237,6 +237,14 @@ describe('while store and cache are both unavailable', () => {
     await expect(find()).rejects.toBeInstanceOf(StoreError)
   })
 
+  test('retries the tiers once a second after the clock was set back, too', async () => {
+    const { calls, find } = await setUpOutage(-3_600_000)
+    await find()
+    calls.length = 0
+    expect(await find()).toMatchObject(target ?? {})
+    expect(calls).toEqual([])
+  })
+
   test('the reply of a recovered tier replaces the stale target', async () => {
     const { replies, clock, find } = await setUpOutage(HIT_MS_MAX)
     await find()

@@ -1,6 +1,6 @@
-// The in-process cache of links: targets for a few seconds; if only this process writes links, for
-// minutes, and negative entries, too. Targets are kept longer as stale targets, for when all tiers
-// are unavailable. Bounded in size. `get` also returns expired links: its caller checks.
+// The in-process cache of links: keeps targets for a few seconds or, if only this process writes
+// links, for minutes; only then it also keeps negative entries. Targets are kept longer as stale
+// targets, for when all tiers are unavailable. Bounded. `get` also returns expired links.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
@@ -27,8 +27,8 @@ const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
 const HOT_BYTES_MAX = 4 * MIB
 const OVERHEAD_BYTES = 300
 /**
- * One of this many hits of the table copies its link to the hot ones: soon a hot link, and rarely
- * one of many links that are requested equally often, which would only replace each other.
+ * Every n-th hit of the table copies its link to the hot ones. A popular link is thus copied soon,
+ * and one of many equally popular links rarely: such links would only evict each other.
  */
 const COPY_EVERY = 8
 /** The maximum number of negative entries. */
@@ -50,7 +50,7 @@ export interface LinkMemory {
 
 /** Creates an empty cache. */
 export function createLinkMemory(options: {
-  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, negative ones, too. */
+  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, misses are cached. */
   readonly isOnlyWriter: boolean
   /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
@@ -58,7 +58,7 @@ export function createLinkMemory(options: {
 }): LinkMemory {
   const { isOnlyWriter, staleMs, random } = options
   const hitMsMax = isOnlyWriter ? ONLY_WRITER_MS.hit : HIT_MS_MAX
-  // Hot links as objects. A read extends no lifetime: else a hot link would never be re-read.
+  // Hot links as objects. Reads do not extend lifetimes, so that a hot link is re-read.
   const hot = new LRUCache<string, CachedTarget>({
     maxSize: HOT_BYTES_MAX,
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
@@ -106,7 +106,8 @@ export function createLinkMemory(options: {
     extend(code, startedMs) {
       const link = table.get(code)
       const untilMs = startedMs + EXTENSION_MS
-      if (link === undefined || link.untilMs >= untilMs) return
+      // A start in the future means that the clock was set back.
+      if (link === undefined || (link.untilMs >= untilMs && link.fromMs <= startedMs)) return
       keep(code, { ...link, fromMs: startedMs, untilMs })
     },
     delete(code) {

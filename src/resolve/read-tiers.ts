@@ -17,7 +17,7 @@ export interface TierDeps {
   readonly metrics: Pick<Metrics, 'lookups' | 'linkCacheFills'>
 }
 
-/** The shared cache (if any) and the majority read failed, and no replica has the code. */
+/** The shared cache (if any) and the majority read failed, and no replica returned a record. */
 export class AllTiersUnavailable extends StoreError {}
 
 /**
@@ -101,7 +101,7 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // The link is disabled or deleted: `fault` prevents that the caller serves a stale target.
+      // If the link is disabled or deleted, `fault` keeps the caller from serving a stale target.
       throw link === undefined ? unavailable : fault
     },
   }

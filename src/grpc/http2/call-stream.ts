@@ -1,5 +1,6 @@
 // One call on an HTTP/2 connection: sends responses within the client's flow-control windows. The
-// connection removes a stream once both sides have closed it. Does not parse messages.
+// connection removes a stream once its response is complete or either side has reset it;
+// ClosingStreams then accepts the rest of the request. Does not parse messages.
 import type { Budgets, Budget } from './process-bounds.ts'
 import { type CallFault, statusCodes } from './status-codes.ts'
 import type { ResponseHeaders } from './response-headers.ts'
@@ -8,7 +9,7 @@ import type { FrameOutput } from './frame-output.ts'
 import {
   type ErrorCode,
   errorCodes,
-  MAX_FRAME_SIZE,
+  DEFAULT_MAX_FRAME_SIZE,
   sentFrames,
   INITIAL_WINDOW_SIZE,
 } from './frames.ts'
@@ -29,7 +30,7 @@ export interface StreamHost {
   runLater(job: () => void): void
   /** Sends RST_STREAM. */
   reset(stream: CallStream, code: ErrorCode): void
-  /** Called when both sides have closed the stream. */
+  /** Called when the stream is closed. */
   remove(stream: CallStream): void
   /** Called when a stream is closed and its handler is done. */
   freeSlot(): void
@@ -56,7 +57,7 @@ export class CallStream {
   bytesReceived = 0
   /** The client has sent END_STREAM: the stream is half-closed (remote). */
   isRemoteClosed = false
-  /** Neither side sends any more frames. */
+  /** The response is complete, or the stream was reset: further frames of the client are dropped. */
   isClosed = false
   /** Bytes of the body still to receive; `undefined` without content-length. */
   bodyBytesLeft: number | undefined
@@ -97,7 +98,7 @@ export class CallStream {
   }
 
   /** Whether written output is still pending. */
-  get isBlocked(): boolean {
+  get hasPendingOutput(): boolean {
     return this.pendingOutput !== undefined
   }
 
@@ -106,7 +107,7 @@ export class CallStream {
     if (this.isClosed) return
     const { host } = this
     const bytes = 5 + message.length
-    if (bytes > Math.min(this.sendWindow, host.sendWindow, MAX_FRAME_SIZE)) {
+    if (bytes > Math.min(this.sendWindow, host.sendWindow, DEFAULT_MAX_FRAME_SIZE)) {
       this.write(message)
       this.end()
       return
@@ -201,7 +202,7 @@ export class CallStream {
 
   /** Resumes sending. */
   pump(): void {
-    if (!this.isBlocked) return
+    if (!this.hasPendingOutput) return
     this.sendPending()
     if (this.pendingOutput === undefined) this.drained()
   }
@@ -218,7 +219,7 @@ export class CallStream {
         host.block(this)
         return
       }
-      const bytes = Math.min(first.length, this.sendWindow, host.sendWindow, MAX_FRAME_SIZE)
+      const bytes = Math.min(first.length, this.sendWindow, host.sendWindow, DEFAULT_MAX_FRAME_SIZE)
       if (bytes <= 0) return // resumes with the stream's own WINDOW_UPDATE
       this.sendWindow -= bytes
       host.sendWindow -= bytes

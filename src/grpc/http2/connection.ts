@@ -94,7 +94,7 @@ export class Http2Connection implements StreamHost {
     this.output.drained() // releases its budget now, not when the socket is closed
   }
 
-  /** Closes the connection immediately, because it exceeds its share or its abuse budget. */
+  /** Closes it with GOAWAY: it exceeds a bound or a deadline, or others need its resources. */
   shed(reason: string): void {
     this.closeWith(new ProtocolError(errorCodes.enhanceYourCalm, reason))
     if (this.output.isFull) this.destroy()
@@ -268,6 +268,7 @@ export class Http2Connection implements StreamHost {
     if (stream === undefined) {
       if (this.streams.isIdle(id)) throw fault('DATA on an idle stream')
       if (!this.closingStreams.acceptFrame(id, endStream)) this.handleClosedStream(id)
+      else this.spendForSmallData(bytes, endStream)
       return
     }
     stream.bytesReceived += payload.length
@@ -284,9 +285,13 @@ export class Http2Connection implements StreamHost {
   private deliverData(stream: CallStream, bytes: Buffer, endStream: boolean): void {
     if (!stream.countBody(bytes.length, endStream)) return
     if (endStream) stream.isRemoteClosed = true
-    else if (bytes.length < SMALL_DATA_BYTES) this.spendOrFail()
+    this.spendForSmallData(bytes, endStream)
     this.guard(stream, () => stream.listener?.receive(bytes, endStream))
-    if (!endStream && !stream.isBlocked) stream.sendWindowUpdate()
+    if (!endStream && !stream.hasPendingOutput) stream.sendWindowUpdate()
+  }
+
+  private spendForSmallData(bytes: Buffer, endStream: boolean): void {
+    if (!endStream && bytes.length < SMALL_DATA_BYTES) this.spendOrFail()
   }
 
   private handleReset({ streamId: id }: Frame): void {

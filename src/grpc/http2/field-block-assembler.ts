@@ -62,20 +62,27 @@ export class FieldBlockAssembler {
 
   private acquire(bytes: number): void {
     if (this.budget.acquire(bytes)) return
-    throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many incomplete field blocks')
+    throw new ProtocolError(
+      errorCodes.enhanceYourCalm,
+      'incomplete field blocks need too much memory',
+    )
   }
 
   /** Handles CONTINUATION; returns the block if it is complete. Throws ProtocolError. */
   continue({ streamId, flags, payload }: Frame): FieldBlock | undefined {
     const { current } = this
     if (current?.streamId !== streamId) {
-      throw new ProtocolError(errorCodes.protocol, 'CONTINUATION without an incomplete field block')
+      const reason = 'CONTINUATION does not continue the field block of its stream'
+      throw new ProtocolError(errorCodes.protocol, reason)
     }
     this.acquire(payload.length)
     current.fragments.push(Buffer.from(payload))
     current.bytes += payload.length
     if (current.bytes > BLOCK_BYTES_MAX || current.fragments.length > FRAMES_MAX) {
-      throw new ProtocolError(errorCodes.enhanceYourCalm, 'a field block is too large')
+      throw new ProtocolError(
+        errorCodes.enhanceYourCalm,
+        'a field block has too many bytes or frames',
+      )
     }
     if ((flags & frameFlags.endHeaders) === 0) return undefined
     this.clear()
@@ -89,6 +96,6 @@ export function unpadded({ flags, payload }: Frame, skipped = 0): Buffer {
   const start = skipped + (isPadded ? 1 : 0)
   const end = payload.length - (isPadded ? (payload[0] ?? 0) : 0)
   if (start > end)
-    throw new ProtocolError(errorCodes.protocol, 'the padding exceeds the payload of its frame')
+    throw new ProtocolError(errorCodes.protocol, 'a frame is too short for its padding or priority')
   return start === 0 && end === payload.length ? payload : payload.subarray(start, end)
 }

@@ -79,8 +79,8 @@ export class FrameOutput {
   }
 
   /**
-   * Writes GOAWAY. Its Last-Stream-ID, `lastStream`, never increases (RFC 9113 §6.8). The reason,
-   * up to REASON_BYTES_MAX of ASCII, is its debug data.
+   * Writes GOAWAY. Its Last-Stream-ID is the lowest one so far, because it must never increase
+   * (RFC 9113 §6.8). The reason, up to REASON_BYTES_MAX of ASCII, is its debug data.
    */
   goaway(lastStreamId: number, code: ErrorCode, reason = ''): void {
     this.lastStreamId = Math.min(this.lastStreamId, lastStreamId)

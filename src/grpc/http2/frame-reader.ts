@@ -1,6 +1,6 @@
 // Splits received bytes into HTTP/2 frames, after the preface. Buffers at most one incomplete
 // frame. Independent of the meaning of the frames.
-import { errorCodes, MAX_FRAME_SIZE, FRAME_HEADER_BYTES } from './frames.ts'
+import { errorCodes, DEFAULT_MAX_FRAME_SIZE, FRAME_HEADER_BYTES } from './frames.ts'
 import { ProtocolError } from './protocol-error.ts'
 
 /** A frame; valid until the next one is read. */
@@ -50,7 +50,7 @@ export class FrameReader {
     while (at + FRAME_HEADER_BYTES <= bytes.length) {
       const length =
         (byteAt(bytes, at) << 16) | (byteAt(bytes, at + 1) << 8) | byteAt(bytes, at + 2)
-      if (length > MAX_FRAME_SIZE) {
+      if (length > DEFAULT_MAX_FRAME_SIZE) {
         throw new ProtocolError(errorCodes.frameSize, 'a frame exceeds SETTINGS_MAX_FRAME_SIZE')
       }
       const start = at + FRAME_HEADER_BYTES

@@ -53,7 +53,7 @@ export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes]
 /** Bytes of the frame header: 3 for the length, 1 for type and flags each, 4 for the stream id. */
 export const FRAME_HEADER_BYTES = 9
 /** The default SETTINGS_MAX_FRAME_SIZE. */
-export const MAX_FRAME_SIZE = 16_384
+export const DEFAULT_MAX_FRAME_SIZE = 16_384
 /** The default SETTINGS_INITIAL_WINDOW_SIZE; also the initial window of a connection. */
 export const INITIAL_WINDOW_SIZE = 65_535
 /** The maximum size of a flow-control window. */

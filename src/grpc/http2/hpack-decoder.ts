@@ -21,7 +21,7 @@ export interface HeaderField {
 const HEADER_TABLE_SIZE = 4096
 /** A field's overhead in the size of tables and lists. */
 const FIELD_BYTES = 32
-/** Memory of the table, as a multiple of its size by HPACK. */
+/** Memory of the table, as a multiple of its HPACK size (RFC 7541 §4.1). */
 const TABLE_FACTOR = 3
 /** Maximum of an integer: larger than any length in a block. */
 const NUMBER_MAX = 2 ** 24

@@ -1,5 +1,5 @@
 // Queues the input of one connection: received frames and deferred work of streams. Processes it in
-// time slices of the event loop's turns; the socket is paused while input is queued.
+// the time slices that the scheduler assigns; the socket is paused while input is queued.
 import type { Frame, FrameReader } from './frame-reader.ts'
 import { errorCodes } from './frames.ts'
 import type { Lifetime } from './lifetime.ts'

@@ -96,9 +96,9 @@ test('a larger initial window applies to open streams, which then resume', () =>
   expect(stream.sendWindow).toBe(3)
   host.sendWindow = 100
   stream.write(MESSAGE)
-  expect([stream.sendWindow, stream.isBlocked]).toEqual([0, true])
+  expect([stream.sendWindow, stream.hasPendingOutput]).toEqual([0, true])
   streams.setInitialWindowSize(INITIAL_WINDOW_SIZE)
-  expect([stream.sendWindow, stream.isBlocked]).toEqual([INITIAL_WINDOW_SIZE - 6, false])
+  expect([stream.sendWindow, stream.hasPendingOutput]).toEqual([INITIAL_WINDOW_SIZE - 6, false])
   expect(drained).toEqual([1])
 })
 

@@ -1,4 +1,5 @@
-// A violation of HTTP/2 by the client that is a connection error (RFC 9113 §5.4.1).
+// A connection error (RFC 9113 §5.4.1): the client violates the protocol or a bound, or the server
+// has a defect.
 import { type ErrorCode, errorCodes } from './frames.ts'
 
 /** A connection error; `code` is the error code of GOAWAY. */

@@ -1,7 +1,7 @@
 // Parses a client's SETTINGS frames (RFC 9113 §6.5). Pure.
 import {
   errorCodes,
-  MAX_FRAME_SIZE,
+  DEFAULT_MAX_FRAME_SIZE,
   frameFlags,
   frameTypes,
   settingNames,
@@ -47,7 +47,7 @@ function check(name: number, value: number): void {
     throw new ProtocolError(errorCodes.protocol, 'SETTINGS_ENABLE_PUSH must be 0 or 1')
   }
   const isFrameSize = name === settingNames.maxFrameSize
-  if (isFrameSize && (value < MAX_FRAME_SIZE || value > MAX_FRAME_SIZE_LIMIT)) {
+  if (isFrameSize && (value < DEFAULT_MAX_FRAME_SIZE || value > MAX_FRAME_SIZE_LIMIT)) {
     throw new ProtocolError(errorCodes.protocol, 'invalid SETTINGS_MAX_FRAME_SIZE')
   }
 }

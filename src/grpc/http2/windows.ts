@@ -12,7 +12,7 @@ export function readIncrement({ payload }: Frame): number {
   return increment
 }
 
-/** Increases a window, or decreases it if `more` is negative. Throws ProtocolError. */
+/** Adds `increment`, which may be negative, to a send window. Throws ProtocolError. */
 export function increaseWindow(target: { sendWindow: number }, increment: number): void {
   target.sendWindow += increment
   if (target.sendWindow > MAX_WINDOW_SIZE) {

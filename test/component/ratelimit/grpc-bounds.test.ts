@@ -248,6 +248,14 @@ test('resets of calls in flight do not count as a flood', async () => {
   await waitFor('its response', () => frames().some(endsCall))
 })
 
+test('empty data on a call that has got its response counts as a flood', async () => {
+  const { duplex, frames } = openConnection((stream) => {
+    stream.rejectHttp(404)
+  })
+  duplex.push(Buffer.concat([opening, headersOn(1), many(40_000, () => data(1, Buffer.alloc(0)))]))
+  await waitFor('GOAWAY', () => frames().some(({ type }) => type === frameTypes.goaway))
+})
+
 test('trailers that HTTP/2 forbids reset their call', async () => {
   const started: number[] = []
   const { duplex, frames } = openConnection((stream) => started.push(stream.id))
