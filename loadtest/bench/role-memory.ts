@@ -1,12 +1,14 @@
 // Resident memory of the roles in the bundle of the image, with the options of the image and of the
 // chart: idle, and of the limiter under load, beside the reference limiter.
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { imageEnvironment } from '../../k8s/image/build.ts'
-import { bundle } from '../../k8s/image/bundle.ts'
-import { containersOf, podsOf, renderChart } from '../../test/kit/chart/chart-render.ts'
+import {
+  type ImageProgram,
+  imageVariables,
+  writeImageProgram,
+} from '../../test/kit/processes/image-program.ts'
 import { startRole } from '../../test/kit/processes/role-process.ts'
 import { startCassandraSetup } from './cassandra-setup.ts'
 import { prepareCalls } from './drive-calls.ts'
@@ -34,16 +36,6 @@ const IN_FLIGHT = 64
 const CONNECTIONS = 4
 /** More than the create pod claims at its start. */
 const CODES = 20_000
-const ENTRY_FILE = '/app/main.js'
-
-/** The variables of the image, for programs outside of it. */
-const imageVariables = { ...imageEnvironment, PATH: process.env['PATH'] ?? '' }
-
-/** The image without its base: the program, and the options of Node.js for a role. */
-interface Image {
-  readonly entryFile: string
-  optionsOf(role: string): readonly string[]
-}
 
 type Stops = (() => Promise<void>)[]
 
@@ -52,7 +44,7 @@ export async function measureRoles({ log }: BenchOptions): Promise<readonly Role
   const folder = await mkdtemp(join(tmpdir(), 'curtail-bench-'))
   const stops: Stops = [() => rm(folder, { recursive: true })]
   try {
-    const image = await writeImage(join(folder, 'app'))
+    const image = await writeImageProgram(join(folder, 'app'))
     const limiter = [
       process.execPath,
       ...image.optionsOf('ratelimit'),
@@ -74,24 +66,9 @@ export async function measureRoles({ log }: BenchOptions): Promise<readonly Role
   }
 }
 
-/** Writes the bundle, and reads the commands of the chart. */
-async function writeImage(folder: string): Promise<Image> {
-  await mkdir(folder)
-  await bundle(folder)
-  const containers = podsOf(await renderChart({ major: 4 })).flatMap(containersOf)
-  return {
-    entryFile: join(folder, 'main.js'),
-    optionsOf(role) {
-      const command = containers.find((one) => one.command?.at(-1) === role)?.command
-      if (command === undefined) throw new Error(`the chart does not run the role ${role}`)
-      return command.slice(1, command.indexOf(ENTRY_FILE))
-    },
-  }
-}
-
 async function measureIdle(
   role: string,
-  image: Image,
+  image: ImageProgram,
   env: Readonly<Record<string, string>>,
 ): Promise<RoleMemory> {
   const running = await startRole({

@@ -36,6 +36,9 @@ const CODES_LEFT_MIN = BLOCK_SIZE / 5
 /** Pause before the next claim after an empty pool, or a claim that was rejected or failed. */
 const CLAIM_PAUSE_MS = 1000
 
+const timeoutError = () =>
+  new StoreError('no block of codes by the deadline', { outcome: 'not-done' })
+
 /** Creates an empty supply. */
 export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const codes: string[] = []
@@ -43,14 +46,13 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   let pausedUntilMs = -Infinity
   let lastClaim: BlockClaim['kind'] | undefined
   const waiters = new Set<PromiseWithResolvers<'rejected'>>()
-
+  const pause = () => (pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS)
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
       const claimed = await claimBlock(deps)
       const { kind } = claimed
       lastClaim = kind
-      const mustPause = kind === 'empty' || kind === 'rejected'
-      if (mustPause) pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS
+      if (kind === 'empty' || kind === 'rejected') pause()
       if (claimed.kind === 'block') {
         codes.unshift(...claimed.codes.reverse()) // taken from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
@@ -59,7 +61,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       return kind
     } catch (error) {
       lastClaim = 'rejected'
-      pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS
+      pause()
       throw error
     } finally {
       claiming = undefined
@@ -76,8 +78,6 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     if (claiming === undefined) return lastClaim === 'rejected' ? 'store-unavailable' : 'pool-empty'
     const waiter = Promise.withResolvers<'rejected'>()
     waiters.add(waiter)
-    const timeoutError = () =>
-      new StoreError('no block of codes by the deadline', { outcome: 'not-done' })
     try {
       const block = Promise.race([claiming, waiter.promise])
       const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, timeoutError)
@@ -90,7 +90,6 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       waiters.delete(waiter)
     }
   }
-
   const takeNow = (): SuppliedCode | undefined => {
     claimAhead()
     const code = codes.pop()

@@ -50,8 +50,8 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     return target
   }
   const lookUp = (code: string, startedMs: number): Promise<Target | undefined> => {
-    // False once `invalidate` has removed this lookup or a newer one has replaced it: its result may
-    // then be outdated.
+    // False once `invalidate` has removed this lookup or a newer one has replaced it: its result
+    // may then be outdated.
     const isCurrent = () => inFlight.get(code) === lookup
     const run = async () => {
       try {

@@ -2,7 +2,7 @@
 // and authorization work; no Job runs, and no garbage is collected.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,6 +25,10 @@ export interface KubeApiserver {
   readonly programs: string
   /** Compacts the history in etcd up to the current version. */
   compact(): Promise<void>
+  /** Kills the API server; etcd keeps running. */
+  kill(): Promise<void>
+  /** Starts a killed API server on the same port and etcd; resolves once it is ready. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -40,10 +44,13 @@ export async function startKubeApiserver(log: (line: string) => void): Promise<K
   const [clientPort, peerPort, port] = [await freePort(), await freePort(), await freePort()]
   const children: ChildProcess[] = []
   const start = (name: string, args: readonly string[]) => {
-    const logFile = openSync(join(folder, `${name}.log`), 'w')
+    const logFile = openSync(join(folder, `${name}.log`), 'a')
     const line = ['setpriv', '--pdeathsig', 'KILL', join(programs, name), ...args]
     const [command = '', ...rest] = line
-    children.push(spawn(command, rest, { stdio: ['ignore', logFile, logFile], cwd: folder }))
+    const child = spawn(command, rest, { stdio: ['ignore', logFile, logFile], cwd: folder })
+    closeSync(logFile)
+    children.push(child)
+    return child
   }
   const transports: { close: () => void }[] = []
   const stop = async () => {
@@ -66,13 +73,23 @@ export async function startKubeApiserver(log: (line: string) => void): Promise<K
     await writeFiles(folder)
     const etcd = `http://127.0.0.1:${clientPort}`
     start('etcd', etcdArguments(folder, etcd, `http://127.0.0.1:${peerPort}`))
-    start('kube-apiserver', apiserverArguments(folder, etcd, port))
-    await waitUntilReady(as('admin'), children)
+    const startServer = () => start('kube-apiserver', apiserverArguments(folder, etcd, port))
+    let server = startServer()
+    const admin = as('admin')
+    await waitUntilReady(admin, children)
     const kubeconfig = join(folder, 'kubeconfig')
     const writeKubeconfig: KubeApiserver['writeKubeconfig'] = (path, user, namespace) =>
       writeFile(path, kubeconfigOf(port, user, namespace))
     await writeKubeconfig(kubeconfig, 'admin', 'default')
-    return { as, kubeconfig, writeKubeconfig, programs, compact: () => compactEtcd(etcd), stop }
+    return {
+      ...{ as, kubeconfig, writeKubeconfig, programs, stop },
+      compact: () => compactEtcd(etcd),
+      kill: () => kill(server),
+      async restart() {
+        server = startServer()
+        await waitUntilReady(admin, children)
+      },
+    }
   } catch (error) {
     const lines = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
     await stop()

@@ -57,7 +57,7 @@ export class CallStream {
   bytesReceived = 0
   /** The client has sent END_STREAM: the stream is half-closed (remote). */
   isRemoteClosed = false
-  /** The response is complete, or the stream was reset: further frames of the client are dropped. */
+  /** The response is complete or the stream was reset: further frames are dropped. */
   isClosed = false
   /** Bytes of the body still to receive; `undefined` without content-length. */
   bodyBytesLeft: number | undefined

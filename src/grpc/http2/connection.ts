@@ -264,11 +264,11 @@ export class Http2Connection implements StreamHost {
     const endStream = (frame.flags & http2.frameFlags.endStream) !== 0
     this.receiveWindow.receive(payload.length)
     const bytes = unpadded(frame)
+    if (!endStream && bytes.length < SMALL_DATA_BYTES) this.spendOrFail()
     const stream = this.streams.get(id)
     if (stream === undefined) {
       if (this.streams.isIdle(id)) throw fault('DATA on an idle stream')
       if (!this.closingStreams.acceptFrame(id, endStream)) this.handleClosedStream(id)
-      else this.spendForSmallData(bytes, endStream)
       return
     }
     stream.bytesReceived += payload.length
@@ -285,13 +285,8 @@ export class Http2Connection implements StreamHost {
   private deliverData(stream: CallStream, bytes: Buffer, endStream: boolean): void {
     if (!stream.countBody(bytes.length, endStream)) return
     if (endStream) stream.isRemoteClosed = true
-    this.spendForSmallData(bytes, endStream)
     this.guard(stream, () => stream.listener?.receive(bytes, endStream))
     if (!endStream && !stream.hasPendingOutput) stream.sendWindowUpdate()
-  }
-
-  private spendForSmallData(bytes: Buffer, endStream: boolean): void {
-    if (!endStream && bytes.length < SMALL_DATA_BYTES) this.spendOrFail()
   }
 
   private handleReset({ streamId: id }: Frame): void {

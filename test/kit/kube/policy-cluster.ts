@@ -10,7 +10,7 @@ import {
 } from '../../../src/kube/rate-limit-policy/rate-limit-policy.ts'
 import { freePort } from '../../dependencies/free-ports.ts'
 import { type KubeApiserver, startKubeApiserver } from '../../dependencies/kube-apiserver.ts'
-import { type RoleProcess, startRole } from '../processes/role-process.ts'
+import { type RoleOptions, type RoleProcess, startRole } from '../processes/role-process.ts'
 import { applyCrd, CODE_POOLS_CRD } from './apply-crd.ts'
 import { TEMPLATE } from './pool-keeper.ts'
 
@@ -49,6 +49,8 @@ const RBAC = 'rbac.authorization.k8s.io'
 /** An API server and its controllers. */
 export interface PolicyCluster {
   readonly admin: KubeApi
+  /** Kills the API server, and restarts it with the same objects. */
+  readonly apiserver: Pick<KubeApiserver, 'kill' | 'restart'>
   /** The port on which the leader serves limiters. */
   readonly adsPort: number
   /** Creates a namespace in which the controller has no permissions. */
@@ -62,6 +64,7 @@ export interface PolicyCluster {
   startController(
     domains: readonly object[],
     env?: Readonly<Record<string, string>>,
+    program?: Pick<RoleOptions, 'entryFile' | 'nodeOptions'>,
   ): Promise<RoleProcess>
   /** Kills a controller, and deletes its Lease, so that the next one leads without a wait. */
   kill(controller: RoleProcess): Promise<void>
@@ -99,11 +102,13 @@ export async function startPolicyCluster(): Promise<PolicyCluster> {
   return {
     ...objects,
     admin,
+    apiserver: server,
     adsPort,
     grant: (namespace) => objects.bind(namespace, POLICY_RULES),
     grantApiKeys: (namespace) => objects.bind(namespace, API_KEY_RULES, 'api-keys'),
-    async startController(domains, env) {
+    async startController(domains, env, program) {
       const controller = await startRole({
+        ...program,
         role: 'controller',
         wrapper: ['setpriv', '--pdeathsig', 'KILL'],
         env: {
