@@ -7,9 +7,8 @@ const { ours, edge, other } = released
 const CODES_PER_BLOCK = 1000
 /** Hours that the pool must last at the claim rate of the last hour. */
 const POOL_HOURS_MIN = 6
-/** Templates of Prometheus that render an alert's value. */
+/** Template of Prometheus that renders an alert's value as a whole number. */
 const COUNT = '{{ $value | printf "%.0f" }}'
-const RATE = '{{ $value | printf "%.2f" }}'
 
 const poolAlerts: readonly Alert[] = [
   {
@@ -42,7 +41,7 @@ const poolAlerts: readonly Alert[] = [
     expr: `max by (reason) (${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
     summary:
       'Degraded CodePools: {{ $value }} (reason {{ $labels.reason }}). ' +
-      'They may not be refilled; when they are empty, requests for new links get 503',
+      'They might no longer be refilled; when they are empty, requests for new links get 503',
   },
 ]
 
@@ -68,8 +67,8 @@ const limiterAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('limiterStoreUnavailable')}) > 0`,
     summary:
-      'Limiter pods that cannot use the Redis of the counters: {{ $value }}. ' +
-      'They count locally, and enforce rate limits only approximately',
+      "{{ $value }} limiter pods cannot use the counters' Redis: " +
+      'they count locally, and enforce rate limits only approximately',
   },
   {
     ...{ alert: 'CurtailRulesRejected', severity: 'warning', forSpan: '0s' },
@@ -89,10 +88,10 @@ const limiterAlerts: readonly Alert[] = [
   },
   {
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
-    expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
+    expr: `sum by (domain) (increase(${ours('domainNotFound')}[5m])) > 0`,
     summary:
       'The limiter has no rules for the domain {{ $labels.domain }}: ' +
-      `${RATE} requests per second are admitted without a limit`,
+      `${COUNT} requests were admitted without a limit in the last 5 minutes`,
   },
   {
     // A limiter that disconnects counts for 90 s, so a rollout must not fire this.
@@ -100,7 +99,7 @@ const limiterAlerts: readonly Alert[] = [
     expr: `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0`,
     summary:
       'RateLimitPolicies that at least one limiter does not apply: {{ $value }} ' +
-      '(reason {{ $labels.reason }}). This limiter enforces previous limits',
+      '(reason {{ $labels.reason }}). Such limiters enforce previous limits',
   },
 ]
 
@@ -115,8 +114,8 @@ const storeAlerts: readonly Alert[] = [
       `max by (pod) (${ours('cassandraMajority')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: '~create|redirect' })}`,
     summary:
-      "No majority of Cassandra's replicas responds to the pod {{ $labels.pod }}: a create pod " +
-      'responds with 503, and a redirect pod with 503 for links that it cannot read elsewhere',
+      "No majority of Cassandra's replicas responds to the pod {{ $labels.pod }}: it responds " +
+      'with 503, if it is a redirect pod only for links that it cannot read elsewhere',
   },
   {
     ...{ alert: 'CurtailStoreDegraded', severity: 'warning', forSpan: '10m' },
@@ -127,17 +126,17 @@ const storeAlerts: readonly Alert[] = [
   },
   {
     ...{ alert: 'CurtailStaleRedirects', severity: 'warning', forSpan: '5m' },
-    expr: `sum(rate(${ours('lookups', degradedLookups)}[5m])) > 0`,
+    expr: `sum(increase(${ours('lookups', degradedLookups)}[5m])) > 0`,
     summary:
-      `${RATE} redirects per second come from a single Cassandra replica or the memory of pods: ` +
-      'links that were recently disabled or deleted may still redirect',
+      `In the last 5 minutes, ${COUNT} redirects came from one Cassandra replica or pods' ` +
+      'memory: links that were recently disabled or deleted may still redirect',
   },
   {
     ...{ alert: 'CurtailCacheUnavailable', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('linkCacheUnavailable')}) > 0`,
     summary:
-      'Pods that cannot use the shared link cache (Redis): {{ $value }}. ' +
-      'Redirects continue, but load Cassandra; commands that disable a link fail',
+      '{{ $value }} pods cannot use the shared link cache (Redis): ' +
+      'redirects continue, but put more load on Cassandra; commands that disable a link fail',
   },
   {
     ...{ alert: 'CurtailCacheInvalidationStuck', severity: 'warning', forSpan: '5m' },
@@ -158,7 +157,8 @@ const edgeAlerts: readonly Alert[] = [
       `(${edge('healthyPods', { envoy_cluster_name: '~redirect|create|ratelimit' })}) == 0`,
     summary:
       'At least one edge pod finds no healthy {{ $labels.envoy_cluster_name }} pod. For redirect ' +
-      'and create, its clients get 503; for ratelimit, it applies its local limits',
+      'and create, its clients get 503; for ratelimit, it applies its local limits, ' +
+      'or responds with 503 if edge.failClosed is true',
   },
   {
     ...{ alert: 'CurtailEdgeOverloaded', severity: 'critical', forSpan: '1m' },
@@ -194,10 +194,10 @@ const processAlerts: readonly Alert[] = [
   },
   {
     ...{ alert: 'CurtailReconcileErrors', severity: 'warning', forSpan: '15m' },
-    expr: `sum by (controller) (rate(${ours('reconcileErrors')}[10m])) > 0`,
+    expr: `sum by (controller) (increase(${ours('reconcileErrors')}[10m])) > 0`,
     summary:
-      `${RATE} reconciles per second of the controller {{ $labels.controller }} fail: ` +
-      'pools may run empty, and requests for new links then get 503',
+      'In the last 10 minutes, the controller {{ $labels.controller }} failed to reconcile ' +
+      `${COUNT} times: pools may run empty, and requests for new links then get 503`,
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },

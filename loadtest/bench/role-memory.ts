@@ -30,7 +30,7 @@ export interface RoleMemory {
 const IDLE_GOAL_MB = 100
 const LIMITER_GOALS_MB = { idle: 110, 'under load': 150 }
 /** The idle state is measured this long after the process is ready. */
-const IDLE_MS = 10_000
+const IDLE_MS = 30_000
 const LOAD_MS = 20_000
 const IN_FLIGHT = 64
 const CONNECTIONS = 4

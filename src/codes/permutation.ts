@@ -46,8 +46,7 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
       let b = indices.map((index) => index % right)
       for (let round = 0; round < ROUNDS; round++) {
         const size = round % 2 === 0 ? left : right
-        const pads = roundValues({ secret, round, inputs: b, size })
-        const sums = a.map((value, i) => (value + (pads[i] ?? 0)) % size)
+        const sums = addRoundValues(a, { secret, round, inputs: b, size })
         a = b
         b = sums
       }
@@ -56,28 +55,34 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
   }
 }
 
-/** The round function for many inputs in one cipher call; each result is below `size`. */
-function roundValues(given: {
-  secret: Uint8Array
-  round: number
-  inputs: readonly number[]
-  size: number
-}): number[] {
+/** The sums, modulo `size`, of `values` and of the round function of `inputs`; one cipher call. */
+function addRoundValues(
+  values: readonly number[],
+  given: {
+    readonly secret: Uint8Array
+    readonly round: number
+    readonly inputs: readonly number[]
+    readonly size: number
+  },
+): number[] {
   const { secret, round, inputs, size } = given
-  const plain = Buffer.alloc(inputs.length * AES_BLOCK_BYTES)
+  const plain = new DataView(new ArrayBuffer(inputs.length * AES_BLOCK_BYTES))
   inputs.forEach((input, i) => {
-    plain.writeUInt8(round, i * AES_BLOCK_BYTES)
-    plain.writeUInt32BE(size, i * AES_BLOCK_BYTES + 4)
-    plain.writeUInt32BE(input, i * AES_BLOCK_BYTES + 12)
+    plain.setUint8(i * AES_BLOCK_BYTES, round)
+    plain.setUint32(i * AES_BLOCK_BYTES + 4, size)
+    plain.setUint32(i * AES_BLOCK_BYTES + 12, input)
   })
   // Each input is one separate block: ECB applies the plain block cipher, which a round needs.
   const cipher = createCipheriv('aes-256-ecb', secret, null).setAutoPadding(false)
-  const sealed = cipher.update(plain)
-  return inputs.map((_, i) => {
-    let rest = 0
-    for (let at = i * AES_BLOCK_BYTES; at < (i + 1) * AES_BLOCK_BYTES; at += 2) {
-      rest = (rest * 65_536 + sealed.readUInt16BE(at)) % size
-    }
-    return rest
+  const { buffer, byteOffset } = cipher.update(plain)
+  const sealed = new DataView(buffer, byteOffset)
+  const shift = 2 ** 32 % size
+  return values.map((value, i) => {
+    const at = i * AES_BLOCK_BYTES
+    // The block modulo `size`, 32 bits at a time: no product reaches 2^53.
+    let rest = sealed.getUint32(at) % size
+    rest = (rest * shift + sealed.getUint32(at + 4)) % size
+    rest = (rest * shift + sealed.getUint32(at + 8)) % size
+    return (rest * shift + sealed.getUint32(at + 12) + value) % size
   })
 }

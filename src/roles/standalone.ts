@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { createClientLimits } from '../limiter/decide/client-limits.ts'
 import { rateLimitsSetting, readClientRules } from '../limiter/rules/client-rules.ts'
+import { BLOCK_SIZE } from '../codes/block.ts'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
 import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
@@ -50,8 +51,9 @@ const settings = {
 type Config = ConfigOf<typeof settings>
 
 const POOL = 'default'
-/** Few codes: the first start waits until they are minted. A refill takes milliseconds. */
 const marks: PoolMarks = { lowWater: 5000, target: 10_000 }
+/** Until the first claim: minting more at the start takes 6 MB, for V8's optimizing compiler. */
+const unusedMarks: PoolMarks = { lowWater: BLOCK_SIZE, target: BLOCK_SIZE }
 const REFILL_CHECK_MS = 5000
 const SWEEP_EVERY_MS = 24 * 3_600_000
 
@@ -143,20 +145,30 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
   const codes = createSqliteCodeStore(db)
   const secret = await insertSecretIfAbsent(db, 'code', randomBytes(SECRET_BYTES))
   const secretFingerprint = fingerprintOf(secret)
-  await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint })
+  const { claimed } = await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint })
+  let isUsed = claimed > 0
+  const marksOf = () => (isUsed ? marks : unusedMarks)
   const permutation = createPermutation(secret)
   const pools = watchPools({
     readPools: async () => [await codes.readPoolSerial(POOL)].filter((row) => row !== undefined),
-    marksOf: () => marks,
+    marksOf,
     metrics,
     nowMs: Date.now,
   })
   const refillDeps = { codes, pool: POOL, permutation, secretFingerprint, metrics, signal }
   const refill = async () => {
-    pools.record([await refillPool(refillDeps, marks)])
+    pools.record([await refillPool(refillDeps, marksOf())])
   }
   await refill()
-  return { codes, pools, refill }
+  /** Called by claims: the first one fills the pool up, which takes milliseconds. */
+  const readPoolSerial: typeof codes.readPoolSerial = async (name) => {
+    if (!isUsed) {
+      isUsed = true
+      await refill()
+    }
+    return codes.readPoolSerial(name)
+  }
+  return { codes: { ...codes, readPoolSerial }, pools, refill }
 }
 
 /** Attaches the apps to their listeners and starts the background tasks. */

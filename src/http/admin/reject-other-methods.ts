@@ -9,7 +9,7 @@ export function rejectOtherMethods(
   baseUrl: string,
 ): void {
   for (const [path, allow] of Object.entries(allowed)) {
-    router.all(path, (_req, res) => {
+    router.route(path).all((_req, res) => {
       const detail = `This path serves ${allow}`
       sendProblem(res, { name: 'method-not-allowed', detail, headers: { Allow: allow } }, baseUrl)
     })

@@ -47,10 +47,11 @@ export function createCreateApp(deps: CreateAppDeps): Express {
   const app = bareApp()
   app.set('etag', false)
   for (const { path, name, handlers } of routesOf(deps)) {
-    app.all(path, observeDuration(deps, name))
-    if (handlers.GET !== undefined) app.get(path, handlers.GET)
-    if (handlers.POST !== undefined) app.post(path, handlers.POST)
-    app.all(path, methodNotAllowed(deps, allowOf(handlers)))
+    // `app.all` would add a layer for each method of HTTP.
+    const route = app.route(path).all(observeDuration(deps, name))
+    if (handlers.GET !== undefined) route.get(handlers.GET)
+    if (handlers.POST !== undefined) route.post(handlers.POST)
+    route.all(methodNotAllowed(deps, allowOf(handlers)))
   }
   app.use(rejectUnknownPath(deps))
   app.use(errorHandler(deps))

@@ -14,7 +14,7 @@ export function sendText(res: Response, status: number, body: string): void {
 /** Rejects other methods of the served paths with 405, and every other path with 404. */
 export function rejectUnmatched(app: Express, allowed: Readonly<Record<string, string>>): void {
   for (const [path, allow] of Object.entries(allowed)) {
-    app.all(path, (_req, res) => {
+    app.route(path).all((_req, res) => {
       res.setHeader('Allow', allow)
       sendText(res, 405, 'Method Not Allowed\n')
     })

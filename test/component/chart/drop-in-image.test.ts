@@ -163,6 +163,8 @@ test(
       CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${gateway.port}`,
       CONFIG_GRPC_XDS_SERVER_TLS_SAN: 'envoy-gateway',
     })
+    const commandLine = await readFile(`/proc/${String(service.child.pid)}/cmdline`, 'utf8')
+    expect(commandLine).toContain('\0--max-old-space-size=192\0--max-semi-space-size=8\0')
     const nothingElse = { responseHeadersToAdd: [], dynamicMetadata: null }
     const call = () => service.client.call(gatewayRequest)
     expect(await call()).toMatchObject({ overallCode: 'OK', ...nothingElse })

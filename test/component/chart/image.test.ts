@@ -1,5 +1,6 @@
 // The container image: its build is reproducible, every role runs in it unprivileged on a read-only
 // root file system and loads only its own dependencies, and it contains a bill of materials.
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createHash } from 'node:crypto'
 import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -197,6 +198,13 @@ const unused = /node_modules\/(zod\/v4\/locales\/(?!en\.)|iconv-lite\/)/
 /** Except the API package, which other packages import, and which has no effect alone. */
 const telemetry = /node_modules\/@opentelemetry\/(?!api\/)/
 
+/** Reports whether a process loads Node.js's HTTP client with WebSocket, which takes 12 MB. */
+const undiciReporter = `data:text/javascript,${encodeURIComponent(`
+process.on('exit', () => {
+  const isLoaded = process.moduleLoadList.some((name) => name.endsWith('/undici'))
+  process.stderr.write('loads undici: ' + isLoaded)
+})`)}`
+
 test(
   'each role loads only its own dependencies',
   async () => {
@@ -232,6 +240,11 @@ test(
         for (const pattern of [...dependencies, unused]) {
           expect(loaded.filter((file) => pattern.test(file))).toEqual([])
         }
+      }
+      for (const role of ['standalone', 'ratelimit']) {
+        const args = ['--import', undiciReporter, join(folder, 'main.js'), role, '--help']
+        const { stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+        expect([role, stderr]).toEqual([role, 'loads undici: false'])
       }
     } finally {
       await rm(folder, { recursive: true })

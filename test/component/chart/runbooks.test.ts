@@ -176,7 +176,7 @@ test(
       else expect(stdout).toContain(`Usage: curtail ${role}`)
     }
     expect(callsOf('curl').map((words) => words.join(' '))).toEqual([
-      'curl -s --retry 5 --retry-connrefused localhost:9090/readyz',
+      'curl -s localhost:19090/readyz',
     ])
   },
   TEST_MS_MAX,
@@ -200,7 +200,9 @@ test(
     // Without it, nodetool cannot connect to the bundled Cassandra.
     const jvmOptions = new URL('../charts/curtail/files/cassandra/jvm.options', docs)
     expect(await readFile(jvmOptions, 'utf8')).toContain('-Dcassandra.jmx.local.port=7199\n')
-    expect(callsOf('redis-cli').map(([, action]) => action)).toEqual(['FLUSHALL', 'ping'])
+    expect(callsOf('redis-cli').map(([, action]) => action)).toEqual([
+      ...['FLUSHALL', 'ping', 'SLOWLOG', 'INFO'],
+    ])
   },
   TEST_MS_MAX,
 )

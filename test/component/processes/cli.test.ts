@@ -102,7 +102,7 @@ test('pool status prints the pool as a table or JSON', async () => {
   const [headings, row] = rowsOf(table)
   expect(headings).toEqual(['POOL', 'LEVEL', 'LOW WATER', 'TARGET', 'CODES/S', 'EMPTY IN'])
   expect(row?.[0]).toBe('default')
-  expect(JSON.parse(json.stdout)).toMatchObject([{ pool: 'default', target: 40_000 }])
+  expect(JSON.parse(json.stdout)).toMatchObject([{ pool: 'default', target: 1000 }])
   expect([table.exitCode, json.exitCode]).toEqual([0, 0])
 })
 
