@@ -133,6 +133,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         handleClientError({ error, socket, baseUrl })
       })
       server.on('connect', (_req, socket) => {
+        socket.on('error', () => undefined) // Node.js has removed its listener; 'close' follows
         const error = Object.assign(new Error('CONNECT'), { code: 'HPE_INVALID_METHOD' })
         handleClientError({ error, socket, baseUrl })
       })

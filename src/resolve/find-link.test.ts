@@ -15,7 +15,7 @@ interface PendingRead {
 }
 
 /** A finder whose store reads wait in `reads`; `random` sets the jitter (1 = longest lifetime). */
-function setUp({ isOnlyWriter = false, random = 1 } = {}) {
+function setUp({ isOnlyWriter = false, mayWriteLate = () => false, random = 1 } = {}) {
   const clock = { nowMs: 1_790_000_000_000 }
   const reads: PendingRead[] = []
   const metrics = createMetrics()
@@ -29,6 +29,7 @@ function setUp({ isOnlyWriter = false, random = 1 } = {}) {
     nowMs: () => clock.nowMs,
     metrics,
     isOnlyWriter,
+    mayWriteLate,
     random: () => random,
   })
   const find = (code = 'code') => finder.find(code, clock.nowMs)
@@ -100,6 +101,13 @@ test('if only this process writes links, each is kept until it is changed', asyn
   clock.nowMs += ONLY_WRITER_MS.hit
   expect(find()).toBeInstanceOf(Promise)
   expect(reads).toHaveLength(1)
+})
+
+test('while a write may take effect late, a link is kept for seconds only', async () => {
+  const { clock, find, findWithReply } = setUp({ isOnlyWriter: true, mayWriteLate: () => true })
+  await findWithReply(link)
+  clock.nowMs += HIT_MS_MAX
+  expect(find()).toBeInstanceOf(Promise)
 })
 
 test('if only this process writes links, 98 % of 100,000 stay in its memory', async () => {

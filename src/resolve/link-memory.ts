@@ -8,10 +8,7 @@ import { type CachedTarget, createTargetTable } from './target-table.ts'
 
 /** Maximum lifetime of a cached link, from the start of its lookup. */
 export const HIT_MS_MAX = 4000
-/**
- * Lifetimes in a process that alone writes links, and removes from its memory what it changes. They
- * bound how long the memory can differ from the store after a write whose outcome is unknown.
- */
+/** Lifetimes in a process that alone writes links, and removes from its memory what it changes. */
 export const ONLY_WRITER_MS = { hit: 600_000, miss: 60_000 } as const
 
 /**
@@ -52,12 +49,13 @@ export interface LinkMemory {
 export function createLinkMemory(options: {
   /** Whether no other process writes links: entries live for ONLY_WRITER_MS, misses are cached. */
   readonly isOnlyWriter: boolean
+  /** Whether a write of unknown outcome may still take effect. @default never */
+  readonly mayWriteLate?: (() => boolean) | undefined
   /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
   readonly random: () => number
 }): LinkMemory {
-  const { isOnlyWriter, staleMs, random } = options
-  const hitMsMax = isOnlyWriter ? ONLY_WRITER_MS.hit : HIT_MS_MAX
+  const { isOnlyWriter, mayWriteLate = () => false, staleMs, random } = options
   // Hot links as objects. Reads do not extend lifetimes, so that a hot link is re-read.
   const hot = new LRUCache<string, CachedTarget>({
     maxSize: HOT_BYTES_MAX,
@@ -95,12 +93,13 @@ export function createLinkMemory(options: {
       }
       const { longUrl, expiresAtMs } = target
       // Jittered, so that links cached together are not re-read together.
-      const untilMs = startedMs + hitMsMax * (0.75 + random() / 4)
+      const msMax = isOnlyWriter && !mayWriteLate() ? ONLY_WRITER_MS.hit : HIT_MS_MAX
+      const untilMs = startedMs + msMax * (0.75 + random() / 4)
       keep(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },
     staleTarget(code, nowMs) {
       const link = table.get(code)
-      if (link === undefined || link.readAtMs + staleMs <= nowMs) return undefined
+      if (staleMs === 0 || link === undefined || link.readAtMs + staleMs <= nowMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     extend(code, startedMs) {

@@ -14,13 +14,21 @@ export interface TargetRing {
   read(position: number, length: number): string
 }
 
-/** Creates an empty ring of `bytesMax` bytes, of which only those in use take memory. */
+const INITIAL_BYTES = 4096
+
+/** Creates an empty ring, which grows up to `bytesMax`, a power of two. */
 export function createTargetRing(bytesMax: number): TargetRing {
-  const bytes = Buffer.alloc(bytesMax) // zero pages, which the system allocates when written
+  let bytes = Buffer.alloc(Math.min(INITIAL_BYTES, bytesMax))
   /** Bytes ever written, including those skipped at the end of the buffer. */
   let written = 0
   const isPresent = (position: number) => position >= written - bytes.length
   const reserve = (length: number) => {
+    while (written + length > bytes.length && bytes.length < bytesMax) {
+      const larger = Buffer.alloc(bytes.length * 2)
+      bytes.copy(larger)
+      bytes.buffer.transfer(0) // frees it immediately
+      bytes = larger
+    }
     const left = bytes.length - (written % bytes.length)
     if (length > left) written += left // a target never wraps around
   }

@@ -126,6 +126,7 @@ async function openComponents(config: Config, { log, health, metrics, signal }: 
       intents: createSqliteIntentStore(db, Date.now),
       codes,
       pools,
+      isStoreDown: () => watch.isDown(),
       /** Refills the pool, and probes an unavailable store, so that its recovery is detected. */
       maintain: async () => {
         if (watch.isDown()) await db.probe()
@@ -193,7 +194,8 @@ function attach(given: {
     task: (signal) => sweep({ links, intents: components.intents, nowMs, metrics, log, signal }),
     onError: onTaskError('sweep'),
   })
-  const finder = createLinkFinder({ links, nowMs, metrics, isOnlyWriter: true })
+  const mayWriteLate = components.isStoreDown
+  const finder = createLinkFinder({ links, nowMs, metrics, isOnlyWriter: true, mayWriteLate })
   const invalidateCaches = (code: string) => {
     finder.invalidate(code)
     return undefined // no other cache to wait for

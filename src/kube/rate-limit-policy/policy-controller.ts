@@ -21,6 +21,7 @@ import {
   type RulesPort,
   type RulesPortDeps,
 } from './rules-port.ts'
+import { scheduleReports } from './schedule-reports.ts'
 import { affectsRules, policyOf, type PolicyWatch, watchPolicies } from './watch-policies.ts'
 
 /** Dependencies of the controller. */
@@ -64,11 +65,6 @@ const WORKERS = 4
 /** A burst of changes is compiled once, at the latest after COMPILE_MS_MAX. */
 const COMPILE_QUIET_MS = 50
 const COMPILE_MS_MAX = 500
-/** Limiters accept a version one after the other; then the statuses are compared once. */
-const REPORT_QUIET_MS = 150
-const REPORT_MS_MAX = 1000
-/** Statuses are written at most once in this time, except for retries. */
-const WRITE_INTERVAL_MS = 20
 /** A write is aborted after 60 s; one that still runs after this time hangs. */
 const STUCK_WRITE_MS = 120_000
 const UNSYNCED_WARNING_MS = 10_000
@@ -201,54 +197,25 @@ function createLeader(
       reporting.trigger()
     },
   })
-  const reporting = createReporting(deps, reports)
+  const reporting = scheduleReports(deps, reports)
   return {
     onPolicyChanged: compiling.trigger,
     onStatusChanged: reporting.trigger,
     onAudit(counts) {
-      if (reports.addAudit(counts)) reporting.trigger()
-      else reporting.recheckLater()
+      try {
+        if (reports.addAudit(counts)) reporting.trigger()
+        else reporting.recheckLater()
+      } catch (err) {
+        // A defect: the hits of this report are not counted.
+        metrics.backgroundFailures.inc({ task: 'audit-policies' })
+        log.error({ err }, 'hits of policies in Audit not counted')
+      }
     },
     write: (key, signal) => outputs.write(key, signal) ?? reports.write(key, signal),
     counts: reports.counts,
     stop() {
       compiling.cancel()
       reporting.cancel()
-    },
-  }
-}
-
-/** Queues the outdated statuses after a change, and when time makes one outdated. */
-function createReporting(
-  given: {
-    readonly scheduler: Scheduler
-    readonly enqueue: (key: string, ms: number) => void
-  },
-  reports: Pick<PolicyReports, 'outdated' | 'nextChangeMs'>,
-) {
-  const { scheduler, enqueue } = given
-  let cancelRecheck = () => undefined as unknown
-  const recheckLater = () => {
-    cancelRecheck()
-    const nextMs = reports.nextChangeMs()
-    if (nextMs !== undefined)
-      cancelRecheck = scheduler.after(nextMs - scheduler.nowMs(), debounce.trigger)
-  }
-  const debounce = createDebounce({
-    scheduler,
-    quietMs: REPORT_QUIET_MS,
-    msMax: REPORT_MS_MAX,
-    run() {
-      for (const [at, key] of reports.outdated().entries()) enqueue(key, at * WRITE_INTERVAL_MS)
-      recheckLater()
-    },
-  })
-  return {
-    trigger: debounce.trigger,
-    recheckLater,
-    cancel() {
-      debounce.cancel()
-      cancelRecheck()
     },
   }
 }

@@ -3,14 +3,24 @@ import { expect, test } from '@jest/globals'
 import type { Rule } from '../../limits/rule.ts'
 import { AuditCounts, parseAuditCounts } from './audit-counts.ts'
 
-test('a limiter counts at most 1,000 rules between two reports', () => {
+const ruleOf = (identity: number) => ({ identity: `${identity}` }) as Rule
+
+test('a limiter reports at most 1,000 rules at a time, and counts at most 10,000', () => {
   const counts = new AuditCounts()
-  const rules = Array.from({ length: 1001 }, (_, identity) => ({ identity: `${identity}` }) as Rule)
+  const rules = Array.from({ length: 10_001 }, (_, at) => ruleOf(at))
   for (const rule of [...rules, ...rules]) counts.count(rule, Number.MAX_SAFE_INTEGER)
-  const names = counts.take()
-  expect([names.length, names.join('').length + 2 * 1000 < 64 * 1024]).toEqual([1000, true])
+  const reports = Array.from({ length: 11 }, () => counts.take())
+  expect(reports.map(({ length }) => length)).toEqual([...Array<number>(10).fill(1000), 0])
+  expect(new Set(reports.flat()).size).toBe(10_000)
+  const names = reports[0] ?? []
+  expect(names.join('').length + 2 * 1000).toBeLessThan(64 * 1024)
   expect(parseAuditCounts(names)?.[999]?.hits).toBe(Number.MAX_SAFE_INTEGER)
-  expect(counts.take()).toEqual([])
+})
+
+test('a rule that is part of several versions has one count', () => {
+  const counts = new AuditCounts()
+  for (let version = 0; version < 3; version++) counts.count(ruleOf(1), 2)
+  expect(parseAuditCounts(counts.take())).toMatchObject([{ hits: 6 }])
 })
 
 const RULE = 'a'.repeat(22)

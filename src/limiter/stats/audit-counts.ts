@@ -13,26 +13,33 @@ export interface RuleHits {
   readonly hits: number
 }
 
-/** A report has at most so many rules: less than 64 KiB. The hits of more rules are not counted. */
+/** A report has at most this many rules: less than 64 KiB. The others are in the next report. */
 const RULES_MAX = 1000
+/** The hits of more rules are not counted until the next report. */
+const RULES_COUNTED_MAX = 10_000
 const COUNT = /^([\w-]{22})=([1-9]\d{0,15})$/
 
 /** The hits since the last report. */
 export class AuditCounts {
-  readonly #hits = new Map<Rule, number>()
+  /** By rule id, as each version of the rules has its own objects. */
+  readonly #hits = new Map<string, number>()
+  readonly #ids = new WeakMap<Rule, string>()
 
   /** Counts hits that the rule would have denied. */
   count(rule: Rule, hits: number): void {
-    const before = this.#hits.get(rule) ?? 0
-    if (hits <= 0 || (before === 0 && this.#hits.size >= RULES_MAX)) return
-    this.#hits.set(rule, Math.min(before + hits, Number.MAX_SAFE_INTEGER))
+    if (hits <= 0) return
+    const id = this.#ids.get(rule) ?? ruleIdOf(rule)
+    this.#ids.set(rule, id)
+    const before = this.#hits.get(id) ?? 0
+    if (before === 0 && this.#hits.size >= RULES_COUNTED_MAX) return
+    this.#hits.set(id, Math.min(before + hits, Number.MAX_SAFE_INTEGER))
   }
 
   /** Takes the hits for one report; empty: none. */
   take(): readonly string[] {
-    const counts = [...this.#hits].map(([rule, hits]) => `${ruleIdOf(rule)}=${hits}`)
-    this.#hits.clear()
-    return counts
+    const reported = [...this.#hits].slice(0, RULES_MAX)
+    for (const [id] of reported) this.#hits.delete(id)
+    return reported.map(([id, hits]) => `${id}=${hits}`)
   }
 }
 

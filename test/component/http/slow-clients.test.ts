@@ -199,6 +199,16 @@ test('the process closes half-open and reset connections, and continues', async 
     await withinDeadline('the close of a half-open connection', halfOpen.closed)
     halfOpen.close()
   }
+  for (const body of ['', 'Content-Length: 5\r\n', requestBytes({ path: '/found' })]) {
+    const bytes = `CONNECT a:1 HTTP/1.1\r\nHost: a\r\n${body}\r\n`
+    const immediate = await openConnection(service.port)
+    immediate.send(bytes)
+    immediate.socket.resetAndDestroy()
+    const rejected = await openConnection(service.port)
+    rejected.send(bytes)
+    expect((await rejected.nextResponse()).status).toBe(400)
+    rejected.socket.resetAndDestroy()
+  }
   const whole = await openConnection(service.port)
   whole.send(requestBytes({ path: '/found' }))
   whole.socket.end()
