@@ -80,5 +80,9 @@ function closeAfterResponses(socket: Duplex, pending: ServerResponse): void {
   next(pending)
 }
 
-/** Connections that close once their responses are sent. */
+/** Whether a connection is paused, and closes once its responses are sent. */
+export function closesAfterResponses(socket: Duplex): boolean {
+  return closingAfterResponses.has(socket)
+}
+
 const closingAfterResponses = new WeakSet<Duplex>()

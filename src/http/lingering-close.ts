@@ -9,6 +9,18 @@ export const DISCARD_MS_MAX = 2000
 
 const closing = new WeakSet<Duplex>()
 
+/** Stops reading until `releaseReading`, although Node.js resumes a socket after each request. */
+export function holdReading(socket: Duplex): void {
+  socket.resume = () => socket
+  socket.pause()
+}
+
+/** Continues reading after `holdReading`. */
+export function releaseReading(socket: Duplex): void {
+  Reflect.deleteProperty(socket, 'resume') // the method of the prototype remains
+  socket.resume()
+}
+
 /** Whether the last response of a connection has been written. */
 export function isClosing(socket: Duplex): boolean {
   return closing.has(socket)
@@ -37,6 +49,6 @@ export function lingeringClose(socket: Duplex): void {
     socket.once('close', () => {
       clearTimeout(timer)
     })
-    socket.resume()
+    releaseReading(socket)
   })
 }

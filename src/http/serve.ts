@@ -18,6 +18,7 @@ import { lingeringClose, DISCARD_MS_MAX } from './lingering-close.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 import { BODY_BYTES_MAX } from './read-body.ts'
+import { dispatchPipelined } from './dispatch-pipelined.ts'
 import { handleClientError } from './handle-client-error.ts'
 import { traceRequests } from './trace-requests.ts'
 
@@ -117,12 +118,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
           sendUnhandled(req, res, baseUrl)
         })
       })
-      // Node.js parses a chunk's pipelined requests together. Each is handled after the previous
-      // response, in a separate turn, or one client could occupy the event loop for seconds.
-      const dispatch = (req: IncomingMessage, res: ServerResponse) => {
-        if (res.socket === null) res.once('socket', () => setImmediate(handle, req, res))
-        else handle(req, res)
-      }
+      const dispatch = dispatchPipelined(handle)
       server.off('request', enqueue)
       server.off('checkContinue', enqueue)
       server.on('request', dispatch)

@@ -15,7 +15,7 @@ interface PendingRead {
 }
 
 /** A finder whose store reads wait in `reads`; `random` sets the jitter (1 = longest lifetime). */
-function setUp({ isOnlyWriter = false, mayWriteLate = () => false, random = 1 } = {}) {
+function setUp({ isOnlyWriter = false, random = 1 } = {}) {
   const clock = { nowMs: 1_790_000_000_000 }
   const reads: PendingRead[] = []
   const metrics = createMetrics()
@@ -29,7 +29,6 @@ function setUp({ isOnlyWriter = false, mayWriteLate = () => false, random = 1 } 
     nowMs: () => clock.nowMs,
     metrics,
     isOnlyWriter,
-    mayWriteLate,
     random: () => random,
   })
   const find = (code = 'code') => finder.find(code, clock.nowMs)
@@ -89,33 +88,6 @@ test('the lifetime of a link is at most 4 s, and jittered', async () => {
     clock.nowMs += 500
     expect(find()).toBeInstanceOf(Promise)
   }
-})
-
-test('if only this process writes links, each is kept until it is changed', async () => {
-  const { clock, finder, find, findWithReply, reads } = setUp({ isOnlyWriter: true })
-  await findWithReply(link)
-  clock.nowMs += ONLY_WRITER_MS.hit - 1
-  expect(find()).toMatchObject(target ?? {})
-  finder.invalidate('code')
-  await findWithReply(link)
-  clock.nowMs += ONLY_WRITER_MS.hit
-  expect(find()).toBeInstanceOf(Promise)
-  expect(reads).toHaveLength(1)
-})
-
-test('while a write may take effect late, a link is kept for seconds only', async () => {
-  const { clock, find, findWithReply } = setUp({ isOnlyWriter: true, mayWriteLate: () => true })
-  await findWithReply(link)
-  clock.nowMs += HIT_MS_MAX
-  expect(find()).toBeInstanceOf(Promise)
-})
-
-test('if only this process writes links, 98 % of 100,000 stay in its memory', async () => {
-  const { find, findWithReply } = setUp({ isOnlyWriter: true })
-  const codes = Array.from({ length: 100_000 }, (_, at) => `c${at}`)
-  for (const code of codes) await findWithReply({ ...link, code })
-  const missing = codes.filter((code) => find(code) instanceof Promise)
-  expect(missing.length).toBeLessThan(2000)
 })
 
 test('a miss is cached for a minute if only this process creates links', async () => {

@@ -18,7 +18,7 @@ export interface FindDeps extends TierDeps {
   /** Whether no other process writes links, so that memory may keep them for longer. */
   readonly isOnlyWriter: boolean
   /** Whether a write of this process with unknown outcome may still take effect. @default never */
-  readonly mayWriteLate?: () => boolean
+  readonly hasUnknownWrites?: () => boolean
   /**
    * Maximum age in milliseconds of a stale target that is served while cache and store are both
    * unavailable. @default 0: none is served
@@ -35,8 +35,8 @@ interface Lookup {
 
 /** Creates a finder with an empty memory. */
 export function createLinkFinder(deps: FindDeps): LinkFinder {
-  const { metrics, nowMs, isOnlyWriter, mayWriteLate, staleMs = 0, random = Math.random } = deps
-  const memory = createLinkMemory({ isOnlyWriter, mayWriteLate, staleMs, random })
+  const { metrics, nowMs, isOnlyWriter, hasUnknownWrites, staleMs = 0, random = Math.random } = deps
+  const memory = createLinkMemory({ isOnlyWriter, hasUnknownWrites, staleMs, random })
   const readTiers = createReadTiers(deps)
   const inFlight = new Map<string, Lookup>()
   const memoryHits = metrics.lookups.labels('memory', 'hit')

@@ -50,12 +50,12 @@ export function createLinkMemory(options: {
   /** Whether no other process writes links: entries live for ONLY_WRITER_MS, misses are cached. */
   readonly isOnlyWriter: boolean
   /** Whether a write of unknown outcome may still take effect. @default never */
-  readonly mayWriteLate?: (() => boolean) | undefined
+  readonly hasUnknownWrites?: (() => boolean) | undefined
   /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
   readonly random: () => number
 }): LinkMemory {
-  const { isOnlyWriter, mayWriteLate = () => false, staleMs, random } = options
+  const { isOnlyWriter, hasUnknownWrites = () => false, staleMs, random } = options
   // Hot links as objects. Reads do not extend lifetimes, so that a hot link is re-read.
   const hot = new LRUCache<string, CachedTarget>({
     maxSize: HOT_BYTES_MAX,
@@ -88,12 +88,12 @@ export function createLinkMemory(options: {
         hot.delete(code)
         table.delete(code) // a deleted link must not be served as stale
         if (isOnlyWriter) misses ??= new LRUCache({ max: MISSES_MAX })
-        misses?.set(code, startedMs)
+        if (!hasUnknownWrites()) misses?.set(code, startedMs)
         return
       }
       const { longUrl, expiresAtMs } = target
       // Jittered, so that links cached together are not re-read together.
-      const msMax = isOnlyWriter && !mayWriteLate() ? ONLY_WRITER_MS.hit : HIT_MS_MAX
+      const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : HIT_MS_MAX
       const untilMs = startedMs + msMax * (0.75 + random() / 4)
       keep(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },

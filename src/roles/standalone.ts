@@ -194,8 +194,8 @@ function attach(given: {
     task: (signal) => sweep({ links, intents: components.intents, nowMs, metrics, log, signal }),
     onError: onTaskError('sweep'),
   })
-  const mayWriteLate = components.isStoreDown
-  const finder = createLinkFinder({ links, nowMs, metrics, isOnlyWriter: true, mayWriteLate })
+  const hasUnknownWrites = components.isStoreDown
+  const finder = createLinkFinder({ links, nowMs, metrics, isOnlyWriter: true, hasUnknownWrites })
   const invalidateCaches = (code: string) => {
     finder.invalidate(code)
     return undefined // no other cache to wait for

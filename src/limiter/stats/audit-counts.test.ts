@@ -17,7 +17,7 @@ test('a limiter reports at most 1,000 rules at a time, and counts at most 10,000
   expect(parseAuditCounts(names)?.[999]?.hits).toBe(Number.MAX_SAFE_INTEGER)
 })
 
-test('a rule that is part of several versions has one count', () => {
+test('a rule in several versions has one count', () => {
   const counts = new AuditCounts()
   for (let version = 0; version < 3; version++) counts.count(ruleOf(1), 2)
   expect(parseAuditCounts(counts.take())).toMatchObject([{ hits: 6 }])

@@ -199,8 +199,8 @@ test('the process closes half-open and reset connections, and continues', async 
     await withinDeadline('the close of a half-open connection', halfOpen.closed)
     halfOpen.close()
   }
-  for (const body of ['', 'Content-Length: 5\r\n', requestBytes({ path: '/found' })]) {
-    const bytes = `CONNECT a:1 HTTP/1.1\r\nHost: a\r\n${body}\r\n`
+  for (const rest of ['\r\n', 'Content-Length: 5\r\n\r\n', '\r\nGET /found HTTP/1.1\r\n\r\n']) {
+    const bytes = `CONNECT a:1 HTTP/1.1\r\nHost: a\r\n${rest}`
     const immediate = await openConnection(service.port)
     immediate.send(bytes)
     immediate.socket.resetAndDestroy()

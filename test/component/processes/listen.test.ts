@@ -42,6 +42,45 @@ test(
 )
 
 test(
+  'the listener reads few pipelined requests before it has handled the previous ones',
+  async () => {
+    const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+    let handled = 0
+    listener.attach({
+      baseUrl: 'http://localhost',
+      app: express(),
+      fastPath(_, res) {
+        handled++
+        if (handled === 1) void released.then(() => res.writeHead(204).end())
+        else res.writeHead(204).end()
+        return true
+      },
+    })
+    const client = await openConnection(listener.port)
+    try {
+      const [requests, each] = [2000, 15_000]
+      const headers = { Padding: 'p'.repeat(each) }
+      for (let i = 0; i < requests; i++) client.send(requestBytes({ path: '/', headers }))
+      let unsent = Infinity
+      // The client can send until the buffers of the kernel and of the listener are full.
+      while (client.socket.writableLength < unsent) {
+        unsent = client.socket.writableLength
+        await new Promise((resolve) => setTimeout(resolve, 200))
+      }
+      expect([handled, unsent > (requests * each) / 3]).toEqual([1, true])
+      release(undefined)
+      for (let i = 0; i < requests; i++) expect((await client.nextResponse()).status).toBe(204)
+      expect(handled).toBe(requests)
+    } finally {
+      client.close()
+      await listener.drain()
+    }
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'the listener handles pipelined requests one by one, each in its own turn of the event loop',
   async () => {
     const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })

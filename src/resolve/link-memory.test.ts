@@ -1,0 +1,42 @@
+// The memory of links in a process that alone writes them.
+import { expect, test } from '@jest/globals'
+import { createLinkMemory, HIT_MS_MAX, ONLY_WRITER_MS } from './link-memory.ts'
+
+const target = { longUrl: 'https://example.com/a', expiresAtMs: null }
+const memoryOf = (hasUnknownWrites = false) =>
+  createLinkMemory({
+    isOnlyWriter: true,
+    hasUnknownWrites: () => hasUnknownWrites,
+    staleMs: 0,
+    random: () => 1,
+  })
+
+test('a link is kept for minutes, or until it is changed', () => {
+  const memory = memoryOf()
+  memory.set('code', target, 0)
+  expect(memory.get('code', ONLY_WRITER_MS.hit - 1)).toMatchObject(target)
+  expect(memory.get('code', ONLY_WRITER_MS.hit)).toBeUndefined()
+  memory.delete('code')
+  expect(memory.get('code', 0)).toBeUndefined()
+})
+
+test('while a write may still take effect, links are kept for seconds, and misses are not', () => {
+  const memory = memoryOf(true)
+  memory.set('code', target, 0)
+  memory.set('missing', undefined, 0)
+  expect(memory.get('code', HIT_MS_MAX - 1)).toMatchObject(target)
+  expect([memory.get('code', HIT_MS_MAX), memory.get('missing', 0)]).toEqual([undefined, undefined])
+})
+
+test('98 % of 100,000 links stay in memory', () => {
+  const memory = memoryOf()
+  const codes = Array.from({ length: 100_000 }, (_, at) => `c${at}`)
+  for (const code of codes) memory.set(code, target, 0)
+  expect(codes.filter((code) => memory.get(code, 1) !== undefined).length).toBeGreaterThan(98_000)
+})
+
+test('without a stale age, no stale target is returned after the clock was set back', () => {
+  const memory = memoryOf()
+  memory.set('code', target, 1000)
+  expect(memory.staleTarget('code', 0)).toBeUndefined()
+})
