@@ -120,7 +120,7 @@ test(
 
 test.each([
   ['', 8],
-  [', while it fills the pool', 200],
+  [', while it fills the pool', 110],
 ])('standalone exits and prints one line if the disk is full at its start%s', async (_, kib) => {
   const dataDir = await folder()
   const wrapper = onSmallDisk(dataDir, 1)
