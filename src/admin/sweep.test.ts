@@ -47,6 +47,19 @@ test('links are deleted 31 days after their expiry, not sooner', async () => {
   expect(swept.map(({ beforeMs }) => beforeMs)).toEqual([NOW_MS])
 })
 
+test('links that were deleted before a step failed are counted', async () => {
+  const { deps, metrics } = createSetup()
+  const counts = [500, undefined]
+  const links = {
+    deleteExpired() {
+      const count = counts.shift()
+      return count === undefined ? Promise.reject(new Error('full')) : Promise.resolve(count)
+    },
+  }
+  await expect(sweep({ ...deps, links })).rejects.toThrow('full')
+  expect(await purged(metrics)).toBe(500)
+})
+
 test('many records are deleted in steps', async () => {
   const { deps, links, metrics, lines } = createSetup()
   for (let i = 0; i < 1200; i++) {

@@ -24,17 +24,32 @@ const STEPS_MAX = 20_000
 
 /** Deletes links that expired more than QUARANTINE_MS ago, and expired intents. */
 export async function sweep(deps: SweepDeps): Promise<void> {
-  const links = await sweepStore(deps, deps.links, deps.nowMs() - QUARANTINE_MS)
-  const intents = await sweepStore(deps, deps.intents, deps.nowMs())
-  deps.metrics.linksPurged.inc(links)
+  const countLinks = (count: number) => {
+    deps.metrics.linksPurged.inc(count) // in each step, as a later one may fail
+  }
+  const links = await sweepStore(deps, {
+    store: deps.links,
+    beforeMs: deps.nowMs() - QUARANTINE_MS,
+    onDeleted: countLinks,
+  })
+  const intents = await sweepStore(deps, { store: deps.intents, beforeMs: deps.nowMs() })
   if (links + intents > 0) deps.log.info({ links, intents }, 'expired links deleted')
 }
 
-async function sweepStore(deps: SweepDeps, store: SweptStore, beforeMs: number): Promise<number> {
+async function sweepStore(
+  deps: SweepDeps,
+  given: {
+    readonly store: SweptStore
+    readonly beforeMs: number
+    readonly onDeleted?: (count: number) => void
+  },
+): Promise<number> {
+  const { store, beforeMs, onDeleted } = given
   let deleted = 0
   for (let step = 0; step < STEPS_MAX && !deps.signal.aborted; step++) {
     const count = await store.deleteExpired({ beforeMs, max: STEP_MAX })
     deleted += count
+    onDeleted?.(count)
     if (count < STEP_MAX) break
     await pause(STEP_PAUSE_MS, deps.signal)
   }
