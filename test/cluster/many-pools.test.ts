@@ -126,6 +126,9 @@ test(
   async () => {
     // The Jobs of other tests would cause writes when their TTL expires.
     await kubectl('delete', 'jobs', '-l', JOB_SELECTOR, '--namespace', RELEASE)
+    // Limiters that other tests have stopped count for up to 90 s; then the statuses change.
+    const programmed = ['wait', '--for=condition=Programmed', '--timeout=120s']
+    await kubectl(...programmed, 'ratelimitpolicies', '--all', '--namespace', RELEASE)
     const lastWrite = async (sinceMs: number) => writeCalls(await readAuditedCalls(sinceMs)).at(-1)
     await waitFor(
       'the last write to be over',
