@@ -109,7 +109,8 @@ async function climb(given: {
   }
   const carried = spans.findLast(isPerfect)
   if (carried === undefined) {
-    return { spans, verdict: `${contender.name}: carries less than ${RATES[0]}/s` }
+    const load = spans[0]?.load ?? ''
+    return { spans, verdict: `${contender.name}, ${load}: carries less than ${RATES[0]}/s` }
   }
   const rate = carried.redirectsPerSecond
   const longest = await measure({ contender, rate, seconds: CONFIRM_SECONDS })
