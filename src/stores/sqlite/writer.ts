@@ -138,7 +138,10 @@ class GroupWriter implements Writer {
     this.#inFlight = group
     this.#metrics.sqliteGroup.observe(group.length)
     this.#timer = setTimeout(() => {
-      this.#timeOut()
+      // After a pause of the whole process, a reply that has arrived is read first.
+      setImmediate(() => {
+        if (this.#inFlight === group) this.#timeOut()
+      })
     }, GROUP_MS_MAX)
     this.#thread.postMessage(group.map(({ write }) => write))
   }

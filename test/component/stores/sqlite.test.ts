@@ -177,6 +177,16 @@ test('writes are applied in the order of their calls', async () => {
   expect(read).toEqual(erased)
 })
 
+test('a reply that arrives during a long pause of the process is read', async () => {
+  const links = createSqliteLinkStore(await opened(await folder()))
+  const link = sampleLink()
+  const written = links.insertIfAbsent(link)
+  await new Promise((resolve) => setImmediate(resolve)) // the write has been sent to the thread
+  // Longer than GROUP_MS_MAX of writer.ts; the thread continues.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)
+  expect(await written).toBe(link.writerId)
+})
+
 test('close() resolves after the pending writes; later writes are rejected', async () => {
   const dataDir = await folder()
   const db = await openDatabase(dataDir, createMetrics())
