@@ -99,7 +99,7 @@ describe('envoy.yaml', () => {
   const text = renderBootstrap(given)
 
   test('contains nothing of the allowance by default', () => {
-    const settings = /allowance|x-curtail-beyond|header_to_metadata|header_value_match/
+    const settings = /allowance|x-curtail-beyond|select_route|set_filter_state/
     expect(text).not.toMatch(settings)
     expect(renderBootstrap({ ...given, allowanceBurst: 5 })).toMatch(settings)
   })
@@ -115,7 +115,9 @@ describe('envoy.yaml', () => {
   })
 
   test('routes exactly the paths that the pods parse as a code to the redirect pods', () => {
-    const pattern = new RegExp(`^${/safe_regex: \{regex: '(\/.*)'\}/.exec(text)?.[1] ?? '^'}$`)
+    const pattern = new RegExp(
+      `^${/safe_regex: &code \{regex: '(\/.*)'\}/.exec(text)?.[1] ?? '^'}$`,
+    )
     const tokens = fc.constantFrom(
       ...Array.from('aZ09_-.~%/:@[`{'),
       '%61',

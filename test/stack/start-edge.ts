@@ -141,7 +141,7 @@ function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {
   })
 }
 
-const limitFilters = /ratelimit|local_fallback|allowance|header_to_metadata/
+const limitFilters = /ratelimit|local_fallback|allowance|select_route/
 
 /** The bootstrap without the filters of rate limits, and without their settings in routes. */
 function withoutLimits(bootstrap: string): string {
