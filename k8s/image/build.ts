@@ -16,7 +16,7 @@ const MEBIBYTE = 1024 * 1024
 export const imageEnvironment = {
   PATH: '/nodejs/bin',
   NODE_ENV: 'production',
-  NODE_OPTIONS: '--disable-warning=ExperimentalWarning --max-semi-space-size=16',
+  NODE_OPTIONS: '--disable-warning=ExperimentalWarning --max-semi-space-size=8',
 } as const
 
 /** Builds the image at `path` with all `names`; resolves to the sizes of its layers. */

@@ -39,7 +39,7 @@ const STOP_MS_MAX = 20_000
 
 /** The arguments of Node.js that run a role of the checkout, as in the npm scripts. */
 export function roleArguments(...args: readonly string[]): string[] {
-  const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
+  const bounds = ['--max-old-space-size=512', '--max-semi-space-size=8']
   if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // like the script `curtail`
   return [...bounds, ...programArguments(args)]
 }
