@@ -25,7 +25,8 @@ const poolAlerts: readonly Alert[] = [
       `${POOL_HOURS_MIN * CODES_PER_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
     summary:
       `The pool {{ $labels.pool }} has ${COUNT} codes left, which last for less than ` +
-      `${POOL_HOURS_MIN} hours at the rate of the last hour; requests for new links then get 503`,
+      `${POOL_HOURS_MIN} hours at the rate of the last hour; ` +
+      'requests for new links without an alias then get 503',
   },
   {
     ...{ alert: 'CurtailRefillFailing', severity: 'warning', forSpan: '5m' },
@@ -34,20 +35,22 @@ const poolAlerts: readonly Alert[] = [
       `sum(increase(${ours('refillJobs', { result: 'succeeded' })}[30m])) > 0`,
     summary:
       `In the last 30 minutes, ${COUNT} refill Jobs failed and none succeeded: ` +
-      'when the pools are empty, requests for new links get 503',
+      'when the pools are empty, requests for new links without an alias get 503',
   },
   {
     ...{ alert: 'CurtailPoolDegraded', severity: 'warning', forSpan: '15m' },
     expr: `max by (reason) (${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
     summary:
       'Degraded CodePools: {{ $value }} (reason {{ $labels.reason }}). ' +
-      'They might no longer be refilled; when they are empty, requests for new links get 503',
+      'They might no longer be refilled; when they are empty, ' +
+      'requests for new links without an alias get 503',
   },
 ]
 
+// Envoy exports each of these counters only after its first increment.
 const failedCalls = `sum(rate(${edge('limiterErrors')}[5m]))`
 const allCalls =
-  `(${failedCalls} + sum(rate(${edge('limiterOk')}[5m])) + ` +
+  `(${failedCalls} + (sum(rate(${edge('limiterOk')}[5m])) or vector(0)) + ` +
   `(sum(rate(${edge('limiterOver')}[5m])) or vector(0)))`
 
 const notProgrammed = {
@@ -98,8 +101,8 @@ const limiterAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '3m' },
     expr: `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0`,
     summary:
-      'RateLimitPolicies that at least one limiter does not apply: {{ $value }} ' +
-      '(reason {{ $labels.reason }}). Such limiters enforce previous limits',
+      'RateLimitPolicies that are not active in all limiters: {{ $value }} ' +
+      '(reason {{ $labels.reason }}). The affected limiters enforce the previous limits',
   },
 ]
 
@@ -114,8 +117,9 @@ const storeAlerts: readonly Alert[] = [
       `max by (pod) (${ours('cassandraMajority')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: '~create|redirect' })}`,
     summary:
-      "No majority of Cassandra's replicas responds to the pod {{ $labels.pod }}: it responds " +
-      'with 503, if it is a redirect pod only for links that it cannot read elsewhere',
+      "The pod {{ $labels.pod }} cannot reach a majority of Cassandra's replicas. A create pod " +
+      'responds to all creates with 503; a redirect pod responds with 503 only for links that ' +
+      'are neither in the cache, nor on a reachable replica, nor in its memory',
   },
   {
     ...{ alert: 'CurtailStoreDegraded', severity: 'warning', forSpan: '10m' },
@@ -180,10 +184,13 @@ const leading = ours('isLeader')
 const processAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailControllerWithoutLeader', severity: 'warning', forSpan: '5m' },
-    expr: `sum(max_over_time(${leading}[6h])) > 0 unless sum(${leading}) > 0`,
+    // Without any scraped controller pod, it fires for six hours: the release might not need one.
+    expr:
+      `sum(${leading}) == 0 or ` +
+      `sum(max_over_time(${leading}[6h])) > 0 unless sum(${leading}) > 0`,
     summary:
       'No controller pod is the leader: changed rate limits have no effect, and pools are not ' +
-      'refilled; when they are empty, requests for new links get 503',
+      'refilled; when they are empty, requests for new links without an alias get 503',
   },
   {
     ...{ alert: 'CurtailWatchFailing', severity: 'warning', forSpan: '5m' },
@@ -197,7 +204,8 @@ const processAlerts: readonly Alert[] = [
     expr: `sum by (controller) (increase(${ours('reconcileErrors')}[10m])) > 0`,
     summary:
       'In the last 10 minutes, the controller {{ $labels.controller }} failed to reconcile ' +
-      `${COUNT} times: pools may run empty, and requests for new links then get 503`,
+      `${COUNT} times: pools may run empty, ` +
+      'and requests for new links without an alias then get 503',
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },
@@ -228,7 +236,8 @@ export const alerts: readonly Alert[] = [
 ]
 
 const HEADER = `# Rendered by charts/dashboards/alerts.ts (npm run render); do not edit. The chart
-# replaces NAMESPACE and RELEASE by the release, and RUNBOOKS/ by the address of the runbooks.
+# replaces NAMESPACE with the namespace of the release, RELEASE with its full name, and RUNBOOKS/
+# with the address of the runbooks.
 `
 
 /** Renders Prometheus's rules file. Tests pass `divide` to divide all durations. */

@@ -56,7 +56,8 @@ const objectives: readonly Objective[] = [
     budget: 0.001,
     summary: 'of requests for new links failed',
     bad: badCreates,
-    total: (window) => `${rate(ours('creates'), window)} + ${badCreates(window)}`,
+    // Without a create pod, only the edge counts.
+    total: (window) => `(${rate(ours('creates'), window)} or vector(0)) + ${badCreates(window)}`,
   },
 ]
 
@@ -115,17 +116,19 @@ export function burnAlerts(): Alert[] {
         })
         .join(' or ')
     const failing = `{{ $value | humanizePercentage }} ${summary}`
-    const budgetLasts = `(allowed: ${budget * 100} %): the error budget for 30 days lasts for`
+    const rest = `(allowed: ${budget * 100} %): at this rate, the error budget for 30 days`
     return [
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `${failing} in the last hour or six hours ${budgetLasts} at most 5 days`,
+        summary: `${failing} in the last hour or six hours ${rest} will last for at most 5 days`,
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
-        summary: `${failing} in the last day or three days ${budgetLasts} less than 30 days`,
+        summary:
+          `${failing} in the last day or three days ${rest} ` +
+          'will be exhausted before the 30 days end',
       },
     ] as const
   })

@@ -69,6 +69,38 @@ test(
   TEST_MS_MAX,
 )
 
+/** Cases in which series that an expression adds up are absent. */
+const absent: readonly (readonly [title: string, cases: Readonly<Record<string, AlertCase>>])[] = [
+  [
+    'on failed creates without a create pod',
+    withSeriesOf('CurtailCreateBurnFast', (series) =>
+      series
+        .filter((one) => one.series.includes('rq_xx'))
+        .map((one) => ({ ...one, firing: '0+10000x' })),
+    ),
+  ],
+  [
+    'on the limiter if no call has succeeded since the start of the edge',
+    withSeriesOf('CurtailLimiterUnavailable', (series) =>
+      series.filter((one) => one.series.includes('ratelimit_error')),
+    ),
+  ],
+  [
+    'on the leader without a scraped controller pod',
+    withSeriesOf('CurtailControllerWithoutLeader', (series) =>
+      series.map((one) => ({ ...one, firing: '1x5 _x' })),
+    ),
+  ],
+]
+
+test.each(absent)(
+  'the alert %s fires, and clears after the recovery',
+  async (_, cases) => {
+    expect(await runCases(cases)).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
 test(
   'the test of alerts detects an alert that does not fire',
   async () => {
@@ -77,6 +109,15 @@ test(
   },
   TEST_MS_MAX,
 )
+
+/** The case of an alert, with changed series. */
+function withSeriesOf(
+  alert: keyof typeof alertCases,
+  change: (series: AlertCase['series']) => AlertCase['series'],
+): Readonly<Record<string, AlertCase>> {
+  const alertCase: AlertCase = alertCases[alert]
+  return { [alert]: { ...alertCase, series: change(alertCase.series) } }
+}
 
 /** Runs the cases with promtool. Returns the failures that it reports. */
 async function runCases(cases: Readonly<Record<string, AlertCase>>): Promise<string[]> {

@@ -196,7 +196,7 @@ export const alertCases = {
     series: [gauge(edge('server_days_until_first_cert_expiring'), 5, 89)],
   },
   CurtailControllerWithoutLeader: {
-    series: [{ series: ours('isLeader', { of: 'controller' }), firing: '1x5 0x', recovered: '1x' }],
+    series: [gauge(ours('isLeader', { of: 'controller' }), 0, 1)],
   },
   CurtailWatchFailing: {
     series: [
