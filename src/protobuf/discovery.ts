@@ -12,6 +12,9 @@ export const ADS_METHOD =
 /** The identifier that the controller's server sends in its responses. */
 export const CONTROL_PLANE = 'curtail'
 
+/** The type of the request with which a limiter informs the controller that it stops. */
+export const LEAVE_TYPE_URL = 'type.googleapis.com/curtail.dev.v1alpha1.Leave'
+
 /** A resource: a google.protobuf.Any. */
 interface AnyResource {
   readonly typeUrl: string

@@ -16,7 +16,7 @@ import {
 import { monotonicMs, pause } from '../../resilience/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { runAdsStream, type StreamFailure } from './ads-stream.ts'
+import { runAdsStream, STOPPING, type StreamFailure } from './ads-stream.ts'
 import { failureReasons, retryDelayMs } from './retry-delay.ts'
 import { createReportSender, type Reports } from './send-reports.ts'
 import {
@@ -58,6 +58,7 @@ export interface AdsClientDeps {
 export interface AdsClient {
   /** Opens a new stream immediately. */
   reconnect(): void
+  /** Informs Curtail's controller, so that it does not wait for this client to reconnect. */
   stop(): Promise<void>
 }
 
@@ -125,7 +126,7 @@ export function openAdsClient(deps: AdsClientDeps): AdsClient {
   return {
     reconnect,
     async stop() {
-      stopping.abort()
+      stopping.abort(STOPPING)
       await watching?.stop()
       await running
     },
@@ -220,6 +221,7 @@ function createSubscription(deps: AdsClientDeps) {
           reporting.onResponse(response.controlPlane, sendBytes)
           dispatch({ kind: 'received', response })
         },
+        lastRequest: reporting.lastRequest,
       }
     },
     /**

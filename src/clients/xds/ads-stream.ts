@@ -27,14 +27,22 @@ export interface StreamOptions {
   readonly connectMsMax: number
   /** Aborts the stream. */
   readonly signal: AbortSignal
+  /** The last request of a client that stops; `undefined`: the server would reject it. */
+  readonly lastRequest: () => Buffer | undefined
   /** Called once the server is connected. */
   readonly onOpen: (send: (request: Buffer) => void) => void
   /** Called with each message; a WireError that it throws closes the stream. */
   readonly onMessage: (message: Buffer) => void
 }
 
-type Grpc = Pick<typeof GrpcJs, 'Client' | 'credentials' | 'Metadata' | 'status'>
+type Grpc = Pick<
+  typeof GrpcJs,
+  'Client' | 'connectivityState' | 'credentials' | 'Metadata' | 'status'
+>
 type AdsCall = ReturnType<Client['makeBidiStreamRequest']>
+
+/** The reason with which a client that stops aborts its stream. */
+export const STOPPING = 'stopping'
 
 /** Servers that use gRPC for Go close connections with more frequent pings by default. */
 const KEEPALIVE_MS = 310_000
@@ -45,28 +53,41 @@ const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** Requests that the server has not read yet. */
 const UNREAD_REQUESTS_MAX = 16
 const DETAILS_LENGTH_MAX = 500
+/** Time within which the server completes the stream after the last request. */
+const COMPLETE_MS_MAX = 500
+
+interface Attempt {
+  readonly sockets: Set<Socket>
+  isOver: boolean
+}
 
 /**
- * The sockets of an attempt. grpc-js 1.14 waits for the server's settings before it closes a
- * connection, so that each attempt to connect to a server that hangs would leave one open.
+ * The attempt that creates a socket. grpc-js 1.14 waits for the server's settings before it closes
+ * a connection, so that each attempt to connect to a server that hangs would leave one open. It
+ * also reconnects once after its channel was closed, and would keep that connection open.
  */
-const attemptSockets = new AsyncLocalStorage<Set<Socket>>()
+const attempts = new AsyncLocalStorage<Attempt>()
 subscribe('net.client.socket', (message) => {
   const { socket } = message as { readonly socket: Socket }
-  attemptSockets.getStore()?.add(socket.setKeepAlive(true, TCP_KEEPALIVE_MS))
+  const attempt = attempts.getStore()
+  // This event precedes `connect`, which reopens a socket that is already destroyed.
+  if (attempt?.isOver === true) process.nextTick(() => socket.destroy())
+  else attempt?.sockets.add(socket.setKeepAlive(true, TCP_KEEPALIVE_MS))
 })
 
 /** Runs one stream until it fails; resolves to `undefined` if `signal` aborts it. Never rejects. */
 export async function runAdsStream(options: StreamOptions): Promise<StreamFailure | undefined> {
   const sockets = new Set<Socket>()
+  const attempt = { sockets, isOver: false }
   const onOpen: StreamOptions['onOpen'] = (send) => {
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy() // another address
     sockets.clear()
     options.onOpen(send)
   }
   try {
-    return await attemptSockets.run(sockets, () => runStream({ ...options, onOpen }))
+    return await attempts.run(attempt, () => runStream({ ...options, onOpen }))
   } finally {
+    attempt.isOver = true
     for (const socket of sockets) socket.destroy()
   }
 }
@@ -130,29 +151,46 @@ function watchCall(given: {
   const { config, connectMsMax, signal } = options
   let isOpen = false
   let isClosed = false
+  let timer: NodeJS.Timeout | undefined
   return new Promise((resolve) => {
     const stop = () => {
-      close(undefined)
+      const last = signal.reason === STOPPING ? options.lastRequest() : undefined
+      if (last === undefined) {
+        close()
+        return
+      }
+      isClosed = true
+      call.end(last)
+      timer = setTimeout(close, COMPLETE_MS_MAX)
     }
     signal.addEventListener('abort', stop, { once: true })
-    const close = (failure: StreamFailure | undefined) => {
+    const close = (failure?: StreamFailure) => {
       isClosed = true
+      clearTimeout(timer)
       signal.removeEventListener('abort', stop)
-      resolve(failure)
+      resolve(signal.aborted ? undefined : failure)
     }
     const send = (request: Buffer) => {
+      if (isClosed) return
       if (call.writableLength < UNREAD_REQUESTS_MAX) call.write(request)
       else close({ reason: 'stream', message: 'the xDS server does not read requests' })
     }
-    client.waitForReady(Date.now() + connectMsMax, (error) => {
+    const channel = client.getChannel()
+    const deadline = Date.now() + connectMsMax
+    // The call starts to connect. `client.waitForReady` does so too, even when its channel is
+    // closed: that channel would reconnect for ever.
+    const watch = (error?: Error) => {
       if (isClosed) return
       if (error !== undefined) {
         close(connectFailure(config, `no connection within ${connectMsMax} ms`))
         return
       }
-      isOpen = true
-      options.onOpen(send)
-    })
+      const state = channel.getConnectivityState(false)
+      isOpen = state === grpc.connectivityState.READY
+      if (isOpen) options.onOpen(send)
+      else channel.watchConnectivityState(state, deadline, watch)
+    }
+    setImmediate(watch)
     call.on('data', (message: Buffer) => {
       if (isClosed) return
       try {

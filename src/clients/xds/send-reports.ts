@@ -1,6 +1,6 @@
 // Sends reports to the server of a stream as requests of a type of their own: only to a server that
 // identifies itself as Curtail's controller, because others may reject the type.
-import { CONTROL_PLANE, writeDiscoveryRequest } from '../../protobuf/discovery.ts'
+import { CONTROL_PLANE, LEAVE_TYPE_URL, writeDiscoveryRequest } from '../../protobuf/discovery.ts'
 import { monotonicMs } from '../../resilience/deadline.ts'
 
 /** What to report. */
@@ -14,6 +14,8 @@ export interface Reports {
 export interface ReportSender {
   /** Must be called with the identifier in each response, and how to send on its stream. */
   readonly onResponse: (controlPlane: string, send: (request: Buffer) => void) => void
+  /** The request that reports that this client stops; `undefined`: the server rejects it. */
+  readonly lastRequest: () => Buffer | undefined
   /** The stream is closed. */
   readonly onClose: () => void
 }
@@ -21,25 +23,30 @@ export interface ReportSender {
 /** What happens within this time after a report is in the next one. */
 const REPORT_EVERY_MS = 60_000
 const CHECK_EVERY_MS = 1000
+const empty = { node: undefined, version: '', nonce: '', error: undefined }
 
 /** Creates it; a report that is in flight when its stream closes can be lost. */
 export function createReportSender(reports: Reports | undefined): ReportSender {
   let lastMs = -Infinity
   let timer: NodeJS.Timeout | undefined
+  let isController = false
   const report = ({ typeUrl, take }: Reports, send: (request: Buffer) => void) => {
     if (monotonicMs() - lastMs < REPORT_EVERY_MS) return
     const resourceNames = take()
     if (resourceNames.length === 0) return
     lastMs = monotonicMs()
-    const about = { node: undefined, version: '', nonce: '', error: undefined }
-    send(writeDiscoveryRequest({ ...about, typeUrl, resourceNames }))
+    send(writeDiscoveryRequest({ ...empty, typeUrl, resourceNames }))
   }
   return {
     onResponse(controlPlane, send) {
-      if (reports === undefined || controlPlane !== CONTROL_PLANE) return
+      isController = controlPlane === CONTROL_PLANE
+      if (reports === undefined || !isController) return
       timer ??= setInterval(report, CHECK_EVERY_MS, reports, send)
     },
+    lastRequest: () =>
+      isController ? writeDiscoveryRequest({ ...empty, typeUrl: LEAVE_TYPE_URL }) : undefined,
     onClose() {
+      isController = false
       clearInterval(timer)
       timer = undefined
     },

@@ -1,7 +1,11 @@
 // One call of aggregated discovery on an HTTP/2 stream: reads the limiter's requests within bounds,
 // and writes one version at a time. Versions are shared by all calls and are never copied.
 import type { ServerHttp2Stream } from 'node:http2'
-import { type ReceivedRequest, readDiscoveryRequest } from '../../protobuf/discovery.ts'
+import {
+  LEAVE_TYPE_URL,
+  type ReceivedRequest,
+  readDiscoveryRequest,
+} from '../../protobuf/discovery.ts'
 import { WireError } from '../../protobuf/wire-reader.ts'
 import {
   AUDIT_TYPE_URL,
@@ -36,12 +40,12 @@ export interface AdsCallDeps {
   readonly budget: Budget
   /** Called after each change that concerns the limiter, and when the call is closed. */
   readonly onChange: () => void
+  /** Called with the active version of a limiter that stops; the call is still open. */
+  readonly onLeave: (active: string) => void
   /** Called with each report of the limiter. */
   readonly onAudit: (counts: readonly RuleHits[]) => void
 }
 
-/** Why a connection without a subscription is closed. */
-export const NOT_SUBSCRIBED = 'the client has not subscribed to rules'
 /** A request that is larger is rejected; it contains metadata of the node, or a list of faults. */
 const REQUEST_BYTES_MAX = 64 * 1024
 /** Requests within one interval of checks that neither subscribe nor settle a version: reports. */
@@ -108,7 +112,8 @@ export class AdsCall {
     const unwritten = inFlight?.isWritten === false ? inFlight.version : undefined
     const isStalled = unwritten !== undefined && unwritten === this.unwritten
     this.unwritten = unwritten
-    if (!isSubscribed || this.isClosed) return NOT_SUBSCRIBED
+    if (this.isClosed) return 'the client keeps it open without a stream'
+    if (!isSubscribed) return 'the client has not subscribed to rules'
     return isStalled ? 'the client does not read the version that is sent' : undefined
   }
 
@@ -152,6 +157,9 @@ export class AdsCall {
       if (counts === undefined) this.deps.report('protocol', 'a limiter sends a malformed report')
       else this.deps.onAudit(counts)
       this.countUnproductive()
+    } else if (typeUrl === LEAVE_TYPE_URL) {
+      if (this.state.isSubscribed) this.deps.onLeave(this.state.active)
+      this.finish()
     } else {
       const type = JSON.stringify(typeUrl.slice(0, VERSION_LENGTH_MAX))
       this.deps.report('type', `a limiter requests resources of another type: ${type}`)

@@ -10,13 +10,7 @@ import {
 import type { Duplex } from 'node:stream'
 import type { Budget } from '../http2/process-bounds.ts'
 import { ADS_METHOD } from '../../protobuf/discovery.ts'
-import {
-  AdsCall,
-  type AdsCallDeps,
-  type EncodedVersion,
-  NOT_SUBSCRIBED,
-  rejectCall,
-} from './ads-call.ts'
+import { AdsCall, type AdsCallDeps, type EncodedVersion, rejectCall } from './ads-call.ts'
 import type { ReportFault } from './report-faults.ts'
 
 /** The dependencies of a connection. */
@@ -26,12 +20,15 @@ export interface AdsConnectionDeps {
   /** For incomplete requests. */
   readonly budget: Budget
   readonly onChange: () => void
+  readonly onLeave: AdsCallDeps['onLeave']
   readonly onAudit: AdsCallDeps['onAudit']
   readonly onClose: () => void
   /** The interval of pings, and the time within which a limiter must respond. */
   readonly keepaliveMs: number
 }
 
+/** Why a connection without a call of aggregated discovery is closed. */
+const NO_STREAM = 'the client has not opened a stream'
 const options = { settings: { maxConcurrentStreams: 1, maxHeaderListSize: 16 * 1024 } }
 
 /** A connection, from its TLS handshake until either side closes it. */
@@ -97,7 +94,7 @@ export class AdsConnection {
 
   private check(): void {
     if (this.session.destroyed) return
-    const fault = this.call === undefined ? NOT_SUBSCRIBED : this.call.check()
+    const fault = this.call === undefined ? NO_STREAM : this.call.check()
     const sentence = this.isPingPending ? 'the client does not respond to pings' : fault
     if (sentence !== undefined) {
       this.deps.report('timeout', `the connection of a limiter is closed: ${sentence}`)

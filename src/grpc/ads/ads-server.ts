@@ -50,8 +50,10 @@ export interface AdsServerOptions {
   readonly port: number
   /** The files are re-read on change; with `authorities`, limiters need a certificate. */
   readonly tls?: TlsFiles | undefined
-  /** Called when a limiter has connected, left, accepted or rejected a version. */
+  /** Called when a limiter has connected, disconnected, accepted or rejected a version. */
   readonly onChange: () => void
+  /** Called with the active version of a limiter that stops, before `replicas` omits it. */
+  readonly onLeave: AdsCallDeps['onLeave']
   readonly onAudit: AdsCallDeps['onAudit']
   readonly log: Pick<Log, 'warn' | 'error'>
   readonly metrics: Pick<Metrics, 'adsFaults'>
@@ -69,7 +71,7 @@ const CLOSE_MS_MAX = 1000
 
 /** Opens the server; limiters wait until the first version is published. Throws OperatorError. */
 export async function openAdsServer(options: AdsServerOptions): Promise<AdsServer> {
-  const { port, tls, onChange, onAudit, log, keepaliveMs = KEEPALIVE_MS } = options
+  const { port, tls, onChange, onLeave, onAudit, log, keepaliveMs = KEEPALIVE_MS } = options
   const reportFor = createFaultReport(log, options.metrics)
   const max = { ...processMax, connections: CONNECTIONS_MAX, messages: INCOMPLETE_BYTES_MAX }
   const bounds = new ProcessBounds(() => undefined, max)
@@ -92,6 +94,7 @@ export async function openAdsServer(options: AdsServerOptions): Promise<AdsServe
       report,
       budget: share.budgets.messages,
       onChange,
+      onLeave,
       onAudit,
       onClose: () => {
         share.close()

@@ -1,23 +1,25 @@
-// The limiters: those that are connected, and those that have left recently. A limiter that
+// The limiters: those that are connected, and those that have disconnected recently. A limiter that
 // reconnects soon changes no number, and one that rejects the rules stays known as such.
 
 /** A connected limiter. */
 interface CountedLimiter {
   /** The number of the version that it applies; 0: none. */
   readonly version: number
-  /** Whether it rejected the version that it was sent last. */
-  readonly isRejecting: boolean
+  /** The number of the version that it was sent last, if it rejected that; 0: it did not. */
+  readonly rejected: number
 }
 
 /** Counts limiters. */
 export interface LimiterCount {
   /** Records which are connected. */
   readonly observe: (limiters: readonly CountedLimiter[], nowMs: number) => void
+  /** One that was observed with this version stops: it does not reconnect. */
+  readonly leave: (version: number) => void
   /** The highest number of limiters within the last LIMITER_RECONNECT_MS. */
   readonly total: (nowMs: number) => number
   /** The highest number within the last LIMITER_ABSENCE_MS of those with this version or newer. */
   readonly active: (since: number, nowMs: number) => number
-  /** Whether one with an older version rejected rules within the last LIMITER_RECONNECT_MS. */
+  /** Whether one with an older version rejected this one or a newer one recently. */
   readonly isRejecting: (since: number, nowMs: number) => boolean
   /** When a number can decrease; `undefined`: only after another change. */
   readonly nextChangeMs: (nowMs: number) => number | undefined
@@ -32,6 +34,16 @@ const BUCKET_MS = 1000
 /** The versions of the limiters, from the newest to the oldest. */
 type Versions = readonly number[]
 
+interface Rejection {
+  /** The oldest version of a limiter that rejected rules. */
+  readonly version: number
+  /** The newest version that was rejected. */
+  readonly rejected: number
+  readonly untilMs: number
+}
+
+const noRejection: Rejection = { version: Infinity, rejected: 0, untilMs: -Infinity }
+
 /** Creates a count without limiters. */
 export function createLimiterCount(): LimiterCount {
   /** Earlier numbers, each with the end of its effect: the numbers decrease. */
@@ -39,8 +51,7 @@ export function createLimiterCount(): LimiterCount {
   /** Earlier versions by time: fewer than LIMITER_ABSENCE_MS / BUCKET_MS + 2 buckets. */
   let buckets: { readonly startMs: number; versions: Versions }[] = []
   let connected: Versions = []
-  /** The oldest version of a limiter that rejected rules. */
-  let rejection = { version: Infinity, untilMs: -Infinity }
+  let rejection = noRejection
   const recent = (nowMs: number) => buckets.filter((bucket) => endOf(bucket) > nowMs)
   const keep = (versions: Versions, nowMs: number) => {
     buckets = recent(nowMs)
@@ -49,6 +60,12 @@ export function createLimiterCount(): LimiterCount {
       last.versions = highest(last.versions, versions)
     else buckets.push({ startMs: nowMs, versions })
   }
+  const total = (nowMs: number) =>
+    earlier.find(({ untilMs }) => untilMs > nowMs)?.count ?? connected.length
+  const active = (since: number, nowMs: number) =>
+    recent(nowMs)
+      .reduce((versions, bucket) => highest(versions, bucket.versions), connected)
+      .filter((version) => version >= since).length
   return {
     observe(limiters, nowMs) {
       const next = limiters.map(({ version }) => version).sort((a, b) => b - a)
@@ -59,21 +76,29 @@ export function createLimiterCount(): LimiterCount {
       earlier = [...kept, left].filter(({ count }) => count > next.length)
       if (connected.some((version, at) => version > (next[at] ?? -1))) keep(connected, nowMs)
       connected = next
-      const rejecting = limiters.filter(({ isRejecting }) => isRejecting)
-      if (rejecting.length === 0) return
-      const known = rejection.untilMs > nowMs ? rejection.version : Infinity
-      const version = Math.min(known, ...rejecting.map((limiter) => limiter.version))
-      rejection = { version, untilMs: nowMs + LIMITER_RECONNECT_MS }
+      const rejecting = limiters.filter(({ rejected }) => rejected > 0)
+      if (rejecting.length > 0) rejection = mergeRejections(rejection, rejecting, nowMs)
+      else if (active(rejection.rejected, nowMs) >= total(nowMs)) rejection = noRejection
     },
-    total: (nowMs) => earlier.find(({ untilMs }) => untilMs > nowMs)?.count ?? connected.length,
-    active: (since, nowMs) =>
-      recent(nowMs)
-        .reduce((versions, bucket) => highest(versions, bucket.versions), connected)
-        .filter((version) => version >= since).length,
-    isRejecting: (since, nowMs) => rejection.untilMs > nowMs && rejection.version < since,
+    leave(version) {
+      const at = connected.indexOf(version)
+      if (at === -1) return
+      connected = connected.toSpliced(at, 1)
+      earlier = earlier
+        .map(({ count, untilMs }) => ({ count: count - 1, untilMs }))
+        .filter(({ count }) => count > connected.length)
+      // It may have had any of these versions: without the newest, `active` is not too high.
+      buckets = buckets.map(({ startMs, versions }) => ({ startMs, versions: versions.slice(1) }))
+    },
+    total,
+    active,
+    isRejecting: (since, nowMs) => {
+      const { version, rejected, untilMs } = rejection
+      return untilMs > nowMs && version < since && since <= rejected
+    },
     nextChangeMs(nowMs) {
-      const ends = [earlier[0]?.untilMs, ...buckets.slice(0, 1).map(endOf), rejection.untilMs]
-      return earliestAfter(nowMs, ends)
+      const numbers = earlier.map(({ untilMs }) => untilMs)
+      return earliestAfter(nowMs, [...numbers, ...buckets.map(endOf), rejection.untilMs])
     },
   }
 }
@@ -95,4 +120,17 @@ function endOf({ startMs }: { readonly startMs: number }): number {
 function highest(one: Versions, other: Versions): Versions {
   const [longer, shorter] = one.length < other.length ? [other, one] : [one, other]
   return longer.map((version, at) => Math.max(version, shorter[at] ?? 0))
+}
+
+function mergeRejections(
+  before: Rejection,
+  rejecting: readonly CountedLimiter[],
+  nowMs: number,
+): Rejection {
+  const known = before.untilMs > nowMs ? before : noRejection
+  return {
+    version: Math.min(known.version, ...rejecting.map(({ version }) => version)),
+    rejected: Math.max(known.rejected, ...rejecting.map(({ rejected }) => rejected)),
+    untilMs: nowMs + LIMITER_RECONNECT_MS,
+  }
 }

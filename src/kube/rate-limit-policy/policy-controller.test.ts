@@ -92,20 +92,29 @@ test('while the port for limiters cannot be opened, the statuses report no limit
   await led
 })
 
-test('the leader writes what limiters report for policies in mode Audit', async () => {
+/** Records each status that is written, as `show` returns it. */
+function startWritable(
+  show: (name: string, status: RateLimitPolicyStatus) => string,
+  server: Partial<RulesServer> = {},
+) {
   const written: string[] = []
-  const given = start((call) => {
+  const write = (call: Call) => {
     const { metadata, status } = call.body as Partial<ReturnType<typeof policyOf>> & {
       readonly status?: RateLimitPolicyStatus
     }
     const { name = '' } = metadata ?? {}
-    if (status !== undefined) written.push(`${name} ${status.audit?.wouldDeny ?? ''}`)
+    if (status !== undefined) written.push(show(name, status))
     const resourceVersion = String(1 + written.length)
     const policy = policyOf(name)
     const next = { ...policy.metadata, resourceVersion }
     return Promise.resolve({ ...policy, metadata: next, status })
-  }, {})
-  const { scheduler, stopping, led, opened } = given
+  }
+  return { written, ...start(write, server) }
+}
+
+test('the leader writes what limiters report for policies in mode Audit', async () => {
+  const given = startWritable((name, { audit }) => `${name} ${audit?.wouldDeny ?? ''}`)
+  const { written, scheduler, stopping, led, opened } = given
   await scheduler.advance(2000)
   expect(written).toEqual(['p 0', 'q 0'])
   const report = (hits: number) => {
@@ -121,6 +130,24 @@ test('the leader writes what limiters report for policies in mode Audit', async 
   expect(written).toHaveLength(3)
   await scheduler.advance(5000)
   expect(written.slice(3)).toEqual(['p 4'])
+  stopping.abort()
+  await scheduler.advance(0)
+  await led
+})
+
+test('a limiter that stops is in no status', async () => {
+  const limiter = { node: 'l', address: '10.0.0.1', active: '', rejected: undefined }
+  const limiters = [limiter, limiter]
+  const { written, scheduler, stopping, led, opened } = startWritable(
+    (name, { replicas }) => `${name} ${replicas?.total ?? 0}`,
+    { replicas: () => limiters },
+  )
+  await scheduler.advance(2000)
+  opened[0]?.onLeave('')
+  limiters.pop()
+  opened[0]?.onChange()
+  await scheduler.advance(2000)
+  expect(written).toEqual(['p 2', 'q 2', 'p 1', 'q 1'])
   stopping.abort()
   await scheduler.advance(0)
   await led

@@ -98,6 +98,7 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
       if (signal.aborted) return
       const port = openRulesPort(deps, {
         onChange: () => leader?.onStatusChanged(),
+        onLeave: (active) => leader?.onLeave(active),
         onAudit: (counts) => leader?.onAudit(counts),
       })
       leader = createLeader({ ...deps, policies, port, enqueue: queue.addAfter })
@@ -148,6 +149,7 @@ async function untilSynced(
 interface Leader {
   readonly onPolicyChanged: () => void
   readonly onStatusChanged: () => void
+  readonly onLeave: LimiterEvents['onLeave']
   readonly onAudit: LimiterEvents['onAudit']
   readonly write: PolicyReports['write']
   readonly counts: PolicyReports['counts']
@@ -201,6 +203,7 @@ function createLeader(
   return {
     onPolicyChanged: compiling.trigger,
     onStatusChanged: reporting.trigger,
+    onLeave: reports.leave,
     onAudit(counts) {
       try {
         if (reports.addAudit(counts)) reporting.trigger()

@@ -18,7 +18,7 @@ const observed: ObservedPolicy = {
   total: 2,
   isRejected: false,
   audit: undefined,
-  isSettling: false,
+  expected: 0,
   nowMs: 0,
 }
 const conflict = { accepted: false, reason: 'Conflicted', message: 'the older policy a/b' } as const
@@ -124,24 +124,33 @@ test.each<readonly [string, Partial<ObservedPolicy>, string]>([
   ],
   [
     'the limiters do not reconnect',
-    { active: 0, total: 0, isSettling: false },
+    { active: 0, total: 0, expected: 0 },
     '3: 0/0, Accepted=True Accepted, Programmed=False NoLimiters, Reconciling=True NoLimiters',
   ],
 ])('the status that a new leader decides if %s', (_name, given, expected) => {
   const before = statusOf({})
   const next = decidePolicyStatus(
     { metadata, status: before },
-    { ...observed, isSettling: true, nowMs: 60_000, ...given },
+    { ...observed, expected: 2, nowMs: 60_000, ...given },
   )
   expect(shownOf(next)).toBe(expected)
   if (expected === PROGRAMMED) expect(next).toEqual(before)
 })
 
-test('a new leader does not keep the numbers of another generation', () => {
-  const status = statusOf({ activeGeneration: 2, accepted: { generation: 2, spec } })
-  const next = decidePolicyStatus(
-    { metadata, status },
-    { ...observed, active: 0, total: 1, isSettling: true },
-  )
-  expect(shownOf(next)).toContain('3: 0/1, Accepted=True Accepted, Programmed=False Pending')
+test.each<readonly [string, Partial<ObservedPolicy>, string]>([
+  ['no limiter has reconnected', { active: 0, total: 0 }, '3: 0/2'],
+  ['one of two limiters has reconnected', { active: 1, total: 1 }, '3: 1/2'],
+  ['a limiter rejects the rules', { active: 0, total: 1, isRejected: true }, '3: 0/2'],
+  ['all have reconnected', {}, '3: 2/2'],
+])('a changed or new policy waits for the limiters of the last leader: %s', (_, given, shown) => {
+  const changed = statusOf({ activeGeneration: 2, accepted: { generation: 2, spec } })
+  for (const status of [changed, undefined]) {
+    const next = decidePolicyStatus(
+      { metadata, ...(status && { status }) },
+      { ...observed, expected: 2, ...given },
+    )
+    const cause = given.isRejected === true ? 'False Rejected' : 'False Pending'
+    const programmed = shown === '3: 2/2' ? 'True Programmed' : cause
+    expect(shownOf(next)).toContain(`${shown}, Accepted=True Accepted, Programmed=${programmed}`)
+  }
 })

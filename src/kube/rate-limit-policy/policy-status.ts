@@ -20,8 +20,8 @@ export interface ObservedPolicy {
   readonly isRejected: boolean
   /** What the policy would have denied; `undefined`: the limiters enforce it. */
   readonly audit: RateLimitPolicyStatus['audit']
-  /** Whether limiters of the previous status may still reconnect to a new leader. */
-  readonly isSettling: boolean
+  /** The limiters of the previous leader if some may still reconnect; 0: none may. */
+  readonly expected: number
   readonly nowMs: number
 }
 
@@ -111,13 +111,16 @@ function progressOf(acceptance: NewCondition, problem: Cause | undefined): NewCo
   return [newCondition(type, 'True', problem)]
 }
 
-/** A new leader keeps the numbers of its predecessor until the limiters have reconnected. */
+/**
+ * A new leader keeps the numbers of its predecessor until the limiters have reconnected. A policy
+ * that has changed waits for all of them.
+ */
 function replicasOf(
-  { active, total, isRejected, isSettling }: ObservedPolicy,
+  { active, total, isRejected, expected }: ObservedPolicy,
   before: Replicas | undefined,
 ): Replicas {
-  const current = { active, total }
-  if (!isSettling || isRejected || before === undefined) return current
+  const current = { active, total: Math.max(total, expected) }
+  if (expected === 0 || isRejected || before === undefined) return current
   return active <= before.active && total <= before.total ? before : current
 }
 

@@ -42,7 +42,7 @@ function startReports(world = new PolicyWorld(['a', 'b'].map((name) => [name, sp
     for (const key of keys) await reports.write(key, signal)
     return keys.length
   }
-  return { world, reports, limiter, set, writeAll, compileAll }
+  return { world, reports, limiter, set, writeAll, compileAll, version }
 }
 
 const shownOf = ({ world }: { world: PolicyWorld }) =>
@@ -68,6 +68,77 @@ test('a limiter that reconnects within the grace time causes no writes', async (
   world.nowMs += LIMITER_ABSENCE_MS + 1000
   expect(await writeAll()).toBe(2)
   expect(shownOf(given)).toEqual(['Pending 1', 'Pending 1'])
+})
+
+test('a new leader reports a changed or new policy only once all limiters apply it', async () => {
+  const before = startReports()
+  const { world } = before
+  await before.writeAll()
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  world.add('n/c', specOf('c'), 5)
+  const { limiter, set, writeAll, reports } = startReports(world)
+  set(limiter('l1'))
+  expect(await writeAll()).toBe(2)
+  expect(shownOf(before)).toEqual(['Pending 1', 'Programmed 2', 'Pending 1'])
+  expect(world.list()[0]?.status?.replicas).toEqual({ active: 1, total: 2 })
+  set(limiter('l1'), limiter('l2', ''))
+  await writeAll()
+  expect(shownOf(before)).toEqual(['Pending 1', 'Programmed 2', 'Pending 1'])
+  set(limiter('l1'))
+  world.nowMs += LIMITER_RECONNECT_MS - 1
+  expect(await writeAll()).toBe(0)
+  expect(reports.nextChangeMs()).toBe(world.nowMs + 1)
+  set(limiter('l1'), limiter('l2'))
+  await writeAll()
+  expect(shownOf(before)).toEqual(['Programmed 2', 'Programmed 2', 'Programmed 2'])
+})
+
+test('a new leader waits at most until the limiters could have reconnected', async () => {
+  const before = startReports()
+  const { world } = before
+  await before.writeAll()
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const { limiter, set, writeAll } = startReports(world)
+  set(limiter('l1'))
+  await writeAll()
+  expect(shownOf(before)).toEqual(['Pending 1', 'Programmed 2'])
+  world.nowMs += LIMITER_RECONNECT_MS
+  expect(await writeAll()).toBe(2)
+  expect(shownOf(before)).toEqual(['Programmed 1', 'Programmed 1'])
+})
+
+test('a new leader does not wait for a limiter that stops', async () => {
+  const before = startReports()
+  const { world } = before
+  before.set(...['l1', 'l2', 'l3'].map((node) => before.limiter(node)))
+  await before.writeAll()
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const { reports, limiter, set, writeAll, version } = startReports(world)
+  reports.leave(version)
+  set(limiter('l2'))
+  await writeAll()
+  expect(world.list()[0]?.status?.replicas).toEqual({ active: 1, total: 2 })
+  set(limiter('l2'), limiter('l3'))
+  await writeAll()
+  expect(shownOf(before)).toEqual(['Programmed 2', 'Programmed 2'])
+})
+
+test('a limiter that stops does not count, also if it has just accepted a version', async () => {
+  const given = startReports()
+  const { world, reports, limiter, set, writeAll, compileAll, version } = given
+  set(limiter('l1'), limiter('l2'), limiter('l3'))
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Programmed 3', 'Programmed 3'])
+  reports.leave(version)
+  set(limiter('l1'), limiter('l2'))
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Programmed 2', 'Programmed 2'])
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const next = compileAll()
+  set(limiter('l1', next), limiter('l2', next))
+  reports.leave(next)
+  set(limiter('l1', next))
+  expect(reports.counts()).toEqual({ current: 1, outdated: 0, missing: 0 })
 })
 
 test('a limiter that rejects rules and reconnects is reported once', async () => {
@@ -97,6 +168,46 @@ test('a limiter that rejects rules and reconnects is reported once', async () =>
   set(limiter('l1', version), limiter('l2', version))
   expect(await writeAll()).toBe(1)
   expect(shownOf(given)).toEqual(['Programmed 2', 'Programmed 2'])
+})
+
+test('a corrected policy is pending until a limiter rejects it too', async () => {
+  const given = startReports()
+  const { world, limiter, set, writeAll, compileAll } = given
+  await writeAll()
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const bad = compileAll()
+  const rejecting = (rejected: string) => ({
+    ...limiter('l2'),
+    rejected: { version: rejected, message: 'm' },
+  })
+  set(limiter('l1', bad), rejecting(bad))
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Rejected 1', 'Programmed 2'])
+  world.edit('a', specOf('corrected'))
+  const next = compileAll()
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Pending 0', 'Programmed 2'])
+  set(limiter('l1', next), rejecting(next))
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Rejected 1', 'Programmed 2'])
+})
+
+test('a rejection is over when the limiter accepts the version', async () => {
+  const given = startReports()
+  const { world, limiter, set, writeAll, compileAll } = given
+  await writeAll()
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const version = compileAll()
+  set(limiter('l1', version), { ...limiter('l2'), rejected: { version, message: 'm' } })
+  await writeAll()
+  set(limiter('l1', version), limiter('l2', version))
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Programmed 2', 'Programmed 2'])
+  set(limiter('l1', version), limiter('l2', ''))
+  await writeAll()
+  world.nowMs += LIMITER_ABSENCE_MS + 1000
+  await writeAll()
+  expect(shownOf(given)).toEqual(['Pending 1', 'Pending 1'])
 })
 
 test('a namespace with many outdated policies delays others by one turn', async () => {

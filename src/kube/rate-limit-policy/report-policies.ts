@@ -52,7 +52,9 @@ export interface PolicyReports {
   readonly nextChangeMs: () => number | undefined
   /** Adds what limiters report. Returns whether a status must be written. */
   readonly addAudit: AuditSums['add']
-  /** Limiters that have the newest version, that have another one, and that left recently. */
+  /** A connected limiter, which has this active version, stops: it does not reconnect. */
+  readonly leave: (active: string) => void
+  /** Limiters that have the newest version, that have another one, and that may reconnect. */
   readonly counts: () => Readonly<Record<'current' | 'outdated' | 'missing', number>>
 }
 
@@ -109,6 +111,7 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
     nextChangeMs: () =>
       earliestAfter(nowMs(), [limiters.nextChangeMs(), audits.nextDueMs(), moreAtMs]),
     addAudit: audits.add,
+    leave: limiters.leave,
     counts: limiters.counts,
   }
 }
@@ -134,7 +137,7 @@ function createStatusDecision(
     if (compiled?.uid !== uid || compiled.generation !== generation) return undefined
     const { outcome, active, accepted, since } = compiled
     const observed = {
-      ...limiters.stateFor(since, policy.status?.replicas?.total ?? 0),
+      ...limiters.stateFor(since),
       audit: audits.statusOf(policy, compiled),
     }
     const state = active === undefined ? '' : JSON.stringify(observed)
@@ -151,11 +154,11 @@ function createStatusDecision(
 
 interface ObservedLimiters {
   readonly observe: () => void
+  readonly leave: PolicyReports['leave']
   /** The limiters, for a policy that is in all versions from a number on. */
   readonly stateFor: (
     since: number,
-    totalBefore: number,
-  ) => Pick<ObservedPolicy, 'active' | 'total' | 'isRejected' | 'isSettling'>
+  ) => Pick<ObservedPolicy, 'active' | 'total' | 'isRejected' | 'expected'>
   readonly counts: PolicyReports['counts']
   readonly nextChangeMs: () => number | undefined
 }
@@ -166,13 +169,17 @@ function observeLimiters(deps: ReportDeps): ObservedLimiters {
   const count = createLimiterCount()
   const logRejections = createRejectionLog(deps)
   const settledAtMs = nowMs() + LIMITER_RECONNECT_MS
+  /** The limiters of the previous leader: each active policy has their number in its status. */
+  let expected = deps.policies
+    .list()
+    .reduce((total, { status }) => Math.max(total, status?.replicas?.total ?? 0), 0)
   /** The highest number of limiters with rules so far. */
   let peak = 0
   const observe = () => {
     const connected = deps.limiters()
     const counted = connected.map(({ active, rejected }) => ({
       version: versions.numberOf(active),
-      isRejecting: rejected !== undefined,
+      rejected: rejected === undefined ? 0 : versions.numberOf(rejected.version),
     }))
     count.observe(counted, nowMs())
     peak = Math.max(peak, connected.filter(({ active }) => active !== '').length)
@@ -181,11 +188,18 @@ function observeLimiters(deps: ReportDeps): ObservedLimiters {
   }
   return {
     observe,
-    stateFor(since, totalBefore) {
+    leave(active) {
+      observe() // it may have connected since the last time
+      count.leave(versions.numberOf(active))
+      if (active === '') return
+      expected--
+      peak-- // so that as many limiters as before have still to reconnect
+    },
+    stateFor(since) {
       const [active, total] = [count.active(since, nowMs()), count.total(nowMs())]
       const isRejected = active < total && count.isRejecting(since, nowMs())
-      const isSettling = nowMs() < settledAtMs && peak < totalBefore
-      return { active, total, isRejected, isSettling }
+      const isSettling = nowMs() < settledAtMs && peak < expected
+      return { active, total, isRejected, expected: isSettling ? expected : 0 }
     },
     counts() {
       const connected = observe()

@@ -45,7 +45,7 @@ function start(outcomes: readonly ('fails' | 'hangs')[], closeMs = 0) {
       metrics,
       log: { info: log('info'), warn: log('warn'), error: log('error') },
     },
-    { onChange: () => undefined, onAudit: () => undefined },
+    { onChange: () => undefined, onLeave: () => undefined, onAudit: () => undefined },
   )
   const failures = async () => (await metrics.backgroundFailures.get()).values
   const isServerClosed = () => isClosed

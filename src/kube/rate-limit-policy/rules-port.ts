@@ -27,6 +27,8 @@ export interface RulesServer {
 export interface LimiterEvents {
   /** Called when the state of a limiter changes. */
   readonly onChange: () => void
+  /** Called with the active version of a limiter that stops, before `replicas` omits it. */
+  readonly onLeave: (active: string) => void
   /** Called with each report of a limiter. */
   readonly onAudit: (counts: readonly RuleHits[]) => void
 }

@@ -1,7 +1,10 @@
 // What the controller's xDS server lists for a limiter, by its requests: accepted, rejected, or
-// neither.
+// neither; and which connections it closes, because they do not subscribe.
+import { connect as connectHttp2 } from 'node:http2'
+import { connect } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { AUDIT_TYPE_URL } from '../../../src/limiter/stats/audit-counts.ts'
+import { ADS_METHOD } from '../../../src/protobuf/discovery.ts'
 import {
   type AdsTestClient,
   type ControllerAdsServer,
@@ -9,7 +12,10 @@ import {
   startControllerAdsServer,
 } from '../../kit/ratelimit/controller-ads-server.ts'
 import { shopConfig } from '../../kit/ratelimit/xds-limiter.ts'
-import { waitFor } from '../../kit/wait-for.ts'
+import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
+
+/** Of connections that do not subscribe; far longer than this process stalls. */
+const KEEPALIVE_MS = 1500
 
 let server: ControllerAdsServer
 const clients: AdsTestClient[] = []
@@ -91,4 +97,28 @@ test('requests that settle no version are bounded', async () => {
   await waitFor('the status', () => client.closed.length === 1)
   expect(client.closed[0]).toContain('too many requests')
   expect(await server.faults()).toMatchObject({ abuse: 1 })
+})
+
+test('a connection without a subscription is closed; the log shows what is missing', async () => {
+  const headers = { ':method': 'POST', ':path': ADS_METHOD, 'content-type': 'application/grpc' }
+  const openSession = (port: number) => connectHttp2(`http://127.0.0.1:${port}`)
+  const openCall = (port: number, endStream: boolean) => {
+    const session = openSession(port)
+    session.request(headers, { endStream }).on('error', () => undefined) // 'close' follows
+    return session
+  }
+  const cases = [
+    ['the client has not opened a stream', (port: number) => connect(port, '127.0.0.1').resume()],
+    ['the client has not opened a stream', openSession],
+    ['the client has not subscribed to rules', (port: number) => openCall(port, false)],
+    ['the client keeps it open without a stream', (port: number) => openCall(port, true)],
+  ] as const
+  const closing = cases.map(async ([reason, openConnection]) => {
+    const own = await startControllerAdsServer({ keepaliveMs: KEEPALIVE_MS })
+    const connection = openConnection(own.port).on('error', () => undefined) // 'close' follows
+    const closed = new Promise((resolve) => connection.on('close', resolve))
+    await withinDeadline('the close', closed, 5 * 2 * KEEPALIVE_MS).finally(() => own.close())
+    expect(own.log).toEqual([`the connection of a limiter is closed: ${reason}`])
+  })
+  await Promise.all(closing)
 })

@@ -1,17 +1,23 @@
-// The xDS client in the process of the test: its deadline of connecting, and errors of the code
-// that applies a version.
+// The xDS client in the process of the test: its deadline of connecting, what failed attempts leave
+// behind, and errors of the code that applies a version.
 import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import * as grpc from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
 import { type AdsClientDeps, openAdsClient } from '../../../src/clients/xds/ads-client.ts'
 import { xdsSettings } from '../../../src/clients/xds/settings.ts'
 import { parseConfig } from '../../../src/config/config.ts'
+import { releaseStartMemory } from '../../../src/process/release-start-memory.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { setUpXds, shopConfig, xdsEnvironment } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL } from '../../kit/ratelimit/xds-messages.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const CONNECT_MS_MAX = 200
+const ATTEMPTS = 10
+/** The longest time until grpc-js reconnects for the first time: 1 s, and 20 % of jitter. */
+const RECONNECT_MS_MAX = 1300
 
 interface Line {
   readonly level: string
@@ -72,6 +78,40 @@ test('a server that accepts connections and sends nothing is retried', async () 
   const { values } = await metrics.xdsFailures.get()
   const count = values.find(({ labels }) => labels.reason === 'connect')?.value
   expect(count).toBeGreaterThanOrEqual(2)
+})
+
+/** Returns a function that collects garbage, and counts the closed channels still in memory. */
+function watchClosedChannels(): () => number {
+  const closed: WeakRef<object>[] = []
+  const { prototype } = grpc.Client
+  const close = Reflect.get(prototype, 'close')
+  prototype.close = function (this: grpc.Client) {
+    const { internalChannel } = this.getChannel() as unknown as { readonly internalChannel: object }
+    closed.push(new WeakRef(internalChannel))
+    close.call(this)
+  }
+  xds.cleanups.push(() => (prototype.close = close))
+  return () => {
+    releaseStartMemory()
+    return closed.filter((channel) => channel.deref() !== undefined).length
+  }
+}
+
+test('failed attempts neither connect later nor stay in memory', async () => {
+  const { port } = xds.server
+  xds.server.close()
+  const channelsInMemory = watchClosedChannels()
+  const { log } = open(port, accept, { env: { XDS_CLIENT_BACKOFF_MAX_INTERVAL: '100ms' } })
+  await waitFor('failures', () => log.length >= ATTEMPTS)
+  let connections = 0
+  const other = createServer(() => (connections += 1))
+  await new Promise<void>((resolve) => {
+    other.listen(port, '127.0.0.1', resolve)
+  })
+  xds.cleanups.push(() => other.close())
+  await sleep(RECONNECT_MS_MAX)
+  expect(connections).toBe(1)
+  await waitFor('the collection of closed channels', () => channelsInMemory() <= 2)
 })
 
 test('an error while a version is applied is logged; the version is rejected', async () => {

@@ -19,7 +19,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const NAME = 'version.pb.gz'
-const LOADED = 'last good rules loaded: the xDS server has sent no valid version yet'
+const LOADED = 'last valid rules loaded: the xDS server has sent no valid version yet'
 
 const xds = setUpXds()
 const { start, cleanups } = xds

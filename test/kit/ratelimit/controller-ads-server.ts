@@ -35,7 +35,7 @@ export interface ControllerAdsServer extends Omit<AdsServer, 'publish'> {
 
 /** Starts a server with short deadlines. */
 export async function startControllerAdsServer(
-  options: Partial<Pick<AdsServerOptions, 'port' | 'tls' | 'keepaliveMs'>> = {},
+  options: Partial<Omit<AdsServerOptions, 'onAudit' | 'log' | 'metrics'>> = {},
 ): Promise<ControllerAdsServer> {
   const log: string[] = []
   const audited = new Map<string, number>()
@@ -46,6 +46,7 @@ export async function startControllerAdsServer(
   const server = await openAdsServer({
     port: 0,
     onChange: () => undefined,
+    onLeave: () => undefined,
     onAudit: (counts) => {
       for (const { rule, hits } of counts) audited.set(rule, (audited.get(rule) ?? 0) + hits)
     },
