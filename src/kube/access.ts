@@ -27,7 +27,10 @@ interface TlsMaterial {
 export interface ClusterAccess {
   /** The namespace of this process. */
   readonly namespace: string
-  /** Reads credentials, or returns recent ones. Throws if a file cannot be read. */
+  /**
+   * Reads credentials, or returns recent ones. Throws if a file cannot be read. Has no deadline: a
+   * plugin of a kubeconfig that hangs fails the liveness probe, because calls hang with it.
+   */
   readonly read: () => Promise<Credentials>
   /** Discards the credentials, after the server has rejected the token. */
   readonly invalidate: () => void
@@ -59,8 +62,8 @@ export async function openAccess(
     return access
   } catch (error) {
     throw new OperatorError(
-      `the API server cannot be reached: ${messageOf(error)}; run in a pod with a service ` +
-        'account, or set KUBECONFIG to a readable kubeconfig',
+      `Cannot read the address and credentials of the API server: ${messageOf(error)}; run in a ` +
+        'pod with a service account, or set KUBECONFIG to a readable file',
     )
   }
 }

@@ -10,7 +10,7 @@ interface KubeCall {
   readonly method: KubeRequest['method']
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
-  /** Serialised as JSON. */
+  /** Serialized as JSON. */
   readonly body?: unknown
   /** @default application/json */
   readonly contentType?: string
@@ -184,7 +184,7 @@ function errorOfResponse({ status, headers }: KubeResponse, body: string): KubeE
 }
 
 function protocolError(message: string): KubeError {
-  return new KubeError(message, { status: 0, reason: 'Truncated' })
+  return new KubeError(message, { status: 0, reason: 'InvalidResponse' })
 }
 
 /** Converts `error` to a KubeError; `timeout` is the message if a deadline caused the error. */

@@ -41,6 +41,7 @@ export function formatMicroTime(ms: number): string {
 function truncate(message: string): string {
   const isShort = message.length <= MESSAGE_CHARACTERS_MAX
   const shown = isShort ? message : `${message.slice(0, MESSAGE_CHARACTERS_MAX - 1)}…`
-  // Half of a surrogate pair would be stored as another character, and then written forever.
+  // The API server stores half of a surrogate pair as U+FFFD; the status would always differ from
+  // the stored one, and be written at each reconcile.
   return shown.toWellFormed()
 }

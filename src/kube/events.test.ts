@@ -173,6 +173,46 @@ test('an existing event counts as written; a failed write is counted as dropped'
   expect([calls.length, await dropped('failed')]).toEqual([3, 1])
 })
 
+test('an event that was not written is created by a duplicate one minute later', async () => {
+  respond = () => Promise.reject(new KubeError('no', { status: 503, reason: 'R' }))
+  emit('one')
+  await events.flush()
+  mayWrite = false
+  emit('two')
+  await events.flush()
+  mayWrite = true
+  respond = () => Promise.resolve({})
+  for (const stepMs of [MINUTE_MS - 1, 1, MINUTE_MS]) {
+    nowMs += stepMs
+    for (const note of ['one', 'two']) emit(note)
+    await events.flush()
+  }
+  expect(methods()).toBe('POST POST POST PATCH PATCH')
+  expect(calls.slice(1).map(({ body }) => body)).toMatchObject([
+    { note: 'one', series: { count: 3 } },
+    { note: 'two', series: { count: 3 } },
+    { series: { count: 4 } },
+    { series: { count: 4 } },
+  ])
+  const [failed, created] = calls.map(({ body }) => body as { metadata?: object })
+  expect(created?.metadata).toEqual(failed?.metadata)
+})
+
+test('an event that was deleted is created by the second duplicate after it', async () => {
+  const statuses = [200, 404, 200, 200]
+  respond = () => {
+    const status = statuses.shift() ?? 500
+    if (status === 200) return Promise.resolve({})
+    return Promise.reject(new KubeError('no', { status, reason: 'R' }))
+  }
+  for (let i = 0; i < 4; i++) {
+    emit('one')
+    await events.flush()
+    nowMs += MINUTE_MS
+  }
+  expect([methods(), await dropped('failed')]).toEqual(['POST PATCH POST PATCH', 1])
+})
+
 test('an event has a deadline, and no field exceeds the bounds of the API server', async () => {
   emit('x'.repeat(2000), { name: 'o'.repeat(253) })
   await events.flush()

@@ -55,6 +55,8 @@ interface Series {
   count: number
   lastAtMs: number
   writtenAtMs: number
+  /** Whether the last write shows that the event exists: the next one updates or creates it. */
+  isCreated: boolean
 }
 
 /** Creates a recorder; `instance` identifies the process in the events. */
@@ -79,21 +81,21 @@ export function createEventRecorder(deps: {
   }
   const queue = createWriteQueue({ ...deps, drop })
   const { enqueue } = queue
-  const create = (key: string, event: EventInput, nowMs: number) => {
-    if (!takeToken(buckets, event.regarding.uid, nowMs)) {
-      drop('too-many')
-      return
-    }
+  const write = (event: EventInput, current: Series) => {
+    const { name, count } = current
     const atMs = wallMs()
-    const name = nameOf(key, event, atMs)
-    series.set(key, { name, count: 1, lastAtMs: nowMs, writtenAtMs: nowMs })
-    const path = pathOf(EVENTS, { namespace: event.regarding.namespace })
-    const body = renderEvent(event, { name, atMs, controller, instance })
-    enqueue(() =>
-      api.call({ method: 'POST', path, body, msMax: CALL_MS_MAX }).catch((error: unknown) => {
-        if (!hasStatus(error, 409)) throw error // already created: the first response was lost
-      }),
-    )
+    enqueue(async () => {
+      const { isCreated } = current
+      const source = { name, count, isCreated, atMs, controller, instance }
+      try {
+        await api.call(renderWrite(event, source))
+        current.isCreated = true
+      } catch (error) {
+        const exists = hasStatus(error, 409) // the response to an earlier write was lost
+        current.isCreated = exists || (isCreated && !hasStatus(error, 404))
+        if (isCreated || !exists) throw error
+      }
+    })
   }
   return {
     emit(event) {
@@ -101,18 +103,22 @@ export function createEventRecorder(deps: {
       const key = [event.regarding.uid, event.type, event.reason, event.action, event.note].join()
       const current = series.get(key)
       if (current === undefined || nowMs - current.lastAtMs > SERIES_MS) {
-        create(key, event, nowMs)
+        if (!takeToken(buckets, event.regarding.uid, nowMs)) {
+          drop('too-many')
+          return
+        }
+        const name = nameOf(key, event, wallMs())
+        const times = { lastAtMs: nowMs, writtenAtMs: nowMs }
+        const started = { name, count: 1, ...times, isCreated: false }
+        series.set(key, started)
+        write(event, started)
         return
       }
       current.count++
       current.lastAtMs = nowMs
       if (nowMs - current.writtenAtMs < SERIES_WRITE_MS) return
       current.writtenAtMs = nowMs
-      const { name, count } = current
-      const path = pathOf(EVENTS, { namespace: event.regarding.namespace, name })
-      const body = { series: { count, lastObservedTime: formatMicroTime(wallMs()) } }
-      const contentType = 'application/merge-patch+json'
-      enqueue(() => api.call({ method: 'PATCH', path, body, contentType, msMax: CALL_MS_MAX }))
+      write(event, current)
     },
     flush: queue.flush,
   }
@@ -171,10 +177,32 @@ function nameOf(key: string, { regarding }: EventInput, atMs: number): string {
   return `${regarding.name.slice(0, 200)}.${hash}`
 }
 
-function renderEvent(
-  { regarding, type, reason, action, note }: EventInput,
-  source: { name: string; atMs: number; controller: string; instance: string },
+/** Renders the call that creates an event, or updates its count. */
+function renderWrite(
+  event: EventInput,
+  source: Pick<Series, 'name' | 'count' | 'isCreated'> & EventSource,
 ) {
+  const { name, count, isCreated, atMs } = source
+  const { namespace } = event.regarding
+  const series = { count, lastObservedTime: formatMicroTime(atMs) }
+  const msMax = CALL_MS_MAX
+  if (isCreated) {
+    const path = pathOf(EVENTS, { namespace, name })
+    const contentType = 'application/merge-patch+json'
+    return { method: 'PATCH', path, body: { series }, contentType, msMax } as const
+  }
+  const body = { ...renderEvent(event, source), ...(count > 1 && { series }) }
+  return { method: 'POST', path: pathOf(EVENTS, { namespace }), body, msMax } as const
+}
+
+interface EventSource {
+  readonly name: string
+  readonly atMs: number
+  readonly controller: string
+  readonly instance: string
+}
+
+function renderEvent({ regarding, type, reason, action, note }: EventInput, source: EventSource) {
   const { name, atMs, controller, instance } = source
   return {
     apiVersion: 'events.k8s.io/v1',

@@ -79,7 +79,7 @@ function controllerOf(ownPool: () => Promise<boolean>) {
     levels: {
       get: () => ({ kind: 'present', level: 5000, rate: 0, ...owned }),
       refresh: () => Promise.resolve(true),
-      settled: Promise.resolve(),
+      firstRead: Promise.resolve(),
       start: () => ({ trigger: () => undefined, stop: () => Promise.resolve() }),
     },
     events: { emit: () => undefined, flush: () => Promise.resolve() },

@@ -6,8 +6,8 @@ export interface KubeFailure {
   readonly status: number
   /**
    * The API's reason, such as `AlreadyExists`, or one of ours: `Unreachable`, `Timeout`,
-   * `Truncated` (an invalid response), `Rejected` (a list or watch that cannot be resumed),
-   * `NotLeading`, `Unknown`.
+   * `InvalidResponse`, `RelistRequired` (an error within a watch), `TooManyObjects`, `Aborted` (a
+   * list), `NotLeading`, `Unknown`.
    */
   readonly reason: string
   /** The delay before the next call, if the server sent one. */
@@ -54,7 +54,8 @@ export function errorOfStatus(
   const status = typeof body.code === 'number' ? body.code : response.status
   const seconds = body.details?.retryAfterSeconds
   const reason = typeof body.reason === 'string' ? body.reason : 'Unknown'
-  const message = typeof body.message === 'string' ? body.message : `the API returned ${status}`
+  const message =
+    typeof body.message === 'string' ? body.message : `the API server returned ${status}`
   return new KubeError(message, {
     status,
     reason,

@@ -58,9 +58,17 @@ interface Lease {
   readonly spec?: LeaseSpec
 }
 
+interface CallBounds {
+  readonly signal?: AbortSignal
+  readonly msMax: number
+}
+
 /** The election of one candidate. */
 export interface Election {
-  /** Resolves with `true` once leading, or with `false` after `signal` aborts. */
+  /**
+   * Resolves with `true` once leading, or with `false` after `signal` aborts; releases the Lease if
+   * the aborted call may have acquired it.
+   */
   readonly acquire: (signal: AbortSignal) => Promise<boolean>
   /** Renews the Lease; resolves once leadership is lost or `signal` aborts. */
   readonly renew: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
@@ -74,13 +82,12 @@ export interface Election {
 
 /** Creates an election; it is not started. */
 export function createElection(options: LeaseOptions): Election {
-  const { scheduler, random, metrics, log, identity, times = TIMES } = options
+  const { name, scheduler, random, metrics, log, identity, times = TIMES } = options
   const lock = createLeaseLock(options, times)
-  const name = options.name
   /** Start of the last successful renewal. */
   let renewedAtMs = -Infinity
   const isLeading = () => scheduler.nowMs() - renewedAtMs < times.renewDeadlineMs
-  const attempt = async (signal: AbortSignal, msMax: number) => {
+  const attempt = async (signal: AbortSignal, msMax: number, verb: 'acquire' | 'renew') => {
     const startedMs = scheduler.nowMs()
     try {
       const outcome = await lock.acquireOrRenew(signal, msMax)
@@ -88,7 +95,7 @@ export function createElection(options: LeaseOptions): Election {
       return outcome
     } catch (error) {
       if (!(error instanceof KubeError)) throw error
-      if (!signal.aborted) log.warn({ err: error, lease: name }, 'failed to acquire the Lease')
+      if (!signal.aborted) log.warn({ err: error, lease: name }, `failed to ${verb} the Lease`)
       return 'failed'
     }
   }
@@ -98,30 +105,38 @@ export function createElection(options: LeaseOptions): Election {
     metrics.isLeader.set({ name }, 0)
   }
   stepDown()
-  const isStopping = (signal: AbortSignal) => signal.aborted
+  const release = async () => {
+    try {
+      await lock.release()
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error
+      log.warn({ err: error, lease: name }, 'Lease not released: it expires')
+    }
+  }
   const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
   return {
     isLeading,
     isStuck: heartbeat.isStale,
     async acquire(signal) {
       while (updateHeartbeat(heartbeat, signal)) {
-        if ((await attempt(signal, times.renewDeadlineMs)) === 'held' && isLeading()) {
+        if ((await attempt(signal, times.renewDeadlineMs, 'acquire')) === 'held' && isLeading()) {
           metrics.isLeader.set({ name }, 1)
-          log.info({ lease: name, identity }, 'leading')
+          log.info({ lease: name, identity }, 'acquired leadership')
           return true
         }
         await pauseFor(scheduler, jitteredPauseMs(), signal)
       }
+      if (lock.mayHold()) await release()
       return false
     },
     async renew(signal) {
       while (updateHeartbeat(heartbeat, signal)) {
         await pauseFor(scheduler, times.retryPeriodMs, signal)
-        if (isStopping(signal)) return 'stopped'
+        if (!updateHeartbeat(heartbeat, signal)) return 'stopped'
         const leftMs = times.renewDeadlineMs - (scheduler.nowMs() - renewedAtMs)
-        const outcome = leftMs > 0 ? await attempt(signal, leftMs) : 'failed'
+        const outcome = leftMs > 0 ? await attempt(signal, leftMs, 'renew') : 'failed'
         if (outcome === 'held' || (outcome !== 'held-by-other' && isLeading())) continue
-        if (isStopping(signal)) return 'stopped'
+        if (!updateHeartbeat(heartbeat, signal)) return 'stopped'
         stepDown()
         heartbeat.stop()
         log.warn({ lease: name, identity }, 'lost leadership')
@@ -132,13 +147,7 @@ export function createElection(options: LeaseOptions): Election {
     async release() {
       const wasLeading = isLeading()
       stepDown()
-      if (!wasLeading) return
-      try {
-        await lock.release()
-      } catch (error) {
-        if (!(error instanceof KubeError)) throw error
-        log.warn({ err: error, lease: name }, 'Lease not released: it expires')
-      }
+      if (wasLeading) await release()
     },
   }
 }
@@ -156,13 +165,14 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
   const path = pathOf(LEASES, { namespace, name })
   let observed: { readonly version: string; readonly atMs: number } | undefined
   let latest: Lease | undefined
-  const observe = (lease: Lease) => {
+  /** Whether this candidate may hold the Lease, as far as the responses to its writes show. */
+  let mayHold = false
+  const observe = (lease: Lease | undefined) => {
     latest = lease
-    const version = lease.metadata.resourceVersion ?? ''
+    const version = lease?.metadata.resourceVersion ?? ''
     if (observed?.version !== version) observed = { version, atMs: scheduler.nowMs() }
-    return lease
   }
-  const write = async (spec: LeaseSpec, bounds: { signal?: AbortSignal; msMax: number }) => {
+  const write = async (spec: LeaseSpec, bounds: CallBounds) => {
     const call = renderWrite(spec, { name, namespace, ...latest?.metadata })
     observe((await api.call({ ...call, ...bounds })) as Lease)
   }
@@ -180,31 +190,28 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
     ): Promise<'held' | 'held-by-other' | 'conflict'> {
       const bounds = { signal, msMax: Math.min(msMax, renewDeadlineMs) }
       const isOurs = latest?.spec?.holderIdentity === identity
-      try {
-        // Our last write is current unless the server reports a conflict.
-        if (!isOurs) observe((await api.call({ method: 'GET', path, ...bounds })) as Lease)
-      } catch (error) {
-        if (!hasStatus(error, 404)) throw error
-        latest = undefined
-      }
+      // Our last write is current unless the server reports a conflict.
+      if (!isOurs) observe(await readLease(api, path, bounds))
       if (latest !== undefined && !isFree(latest)) return 'held-by-other'
       const spec = specOf(latest?.spec, { identity, leaseDurationMs, wallMs: options.wallMs() })
+      mayHold = true
       try {
         await write(spec, bounds)
         return 'held'
       } catch (error) {
         latest = undefined // re-read before the next attempt
-        if (hasStatus(error, 409) || hasStatus(error, 404)) return 'conflict'
-        throw error
+        if (!hasStatus(error, 409) && !hasStatus(error, 404)) throw error
+        mayHold = false
+        return 'conflict'
       }
     },
+    mayHold: () => mayHold,
     /** Throws KubeError. */
     async release(): Promise<void> {
       const bounds = { msMax: RELEASE_MS_MAX }
       for (let attempts = 1; ; attempts++) {
-        // The stop may have aborted a renewal that the server applied: re-read it.
-        if (latest === undefined)
-          observe((await api.call({ method: 'GET', path, ...bounds })) as Lease)
+        // The stop may have aborted a write that the server applied: re-read it.
+        if (latest === undefined) observe(await readLease(api, path, bounds))
         const before = latest?.spec
         if (before?.holderIdentity !== identity) return
         const spec = { ...before, holderIdentity: '', leaseDurationSeconds: 1 }
@@ -218,6 +225,20 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
         }
       }
     },
+  }
+}
+
+/** The Lease at `path`; `undefined` if it does not exist. Throws KubeError. */
+async function readLease(
+  api: KubeApi,
+  path: string,
+  bounds: CallBounds,
+): Promise<Lease | undefined> {
+  try {
+    return (await api.call({ method: 'GET', path, ...bounds })) as Lease
+  } catch (error) {
+    if (!hasStatus(error, 404)) throw error
+    return undefined
   }
 }
 

@@ -130,10 +130,10 @@ test.each<readonly [string, KubeError, number]>([
   ['410', fault({ status: 410 }), 2],
   ['400', fault({ status: 400 }), 2],
   ['404', fault({ status: 404 }), 2],
-  ['an error within the watch', fault({ status: 0, reason: 'Rejected' }), 2],
+  ['an error within the watch', fault({ status: 0, reason: 'RelistRequired' }), 2],
   ['429', fault({ status: 429 }), 1],
   ['500', fault({ status: 500 }), 1],
-  ['a broken connection', fault({ status: 0, reason: 'Truncated' }), 1],
+  ['a broken connection', fault({ status: 0, reason: 'InvalidResponse' }), 1],
 ])('after %s all objects are relisted if the version is lost: %#', async (_name, error, count) => {
   watch = (nth, call) => (nth === 1 ? yielding([], error) : silent)(nth, call)
   await run(1000)
@@ -225,7 +225,7 @@ test('50,000 objects are accepted, one more is rejected', async () => {
   cache = createObjectCache({ onChange: () => undefined })
   await run(0)
   expect([cache.size(), reflector.hasSynced()]).toEqual([0, false])
-  expect(failures.at(-1)?.reason).toBe('Rejected')
+  expect(failures.at(-1)?.reason).toBe('TooManyObjects')
 })
 
 test.each([
@@ -234,7 +234,7 @@ test.each([
 ])('%s is rejected', async (_name, page) => {
   list = () => Promise.resolve(page)
   await run(0)
-  expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'Rejected'])
+  expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'InvalidResponse'])
 })
 
 test('a list without items is empty', async () => {
@@ -249,7 +249,7 @@ test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type
     watch = (nth, call) => (nth === 1 ? yielding([malformed]) : silent)(nth, call)
     await run(1000)
     expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual([
-      'Truncated',
+      'InvalidResponse',
       ['5', '5'],
       1,
     ])

@@ -144,7 +144,7 @@ function createRecord(metrics: CacheMetrics, resource: string) {
 
 /** Whether the server rejects the version or no longer has it, so that a list is required. */
 function mustRelist({ status, reason }: KubeError): boolean {
-  return reason === 'Rejected' || (status >= 400 && status < 500 && status !== 429)
+  return reason === 'RelistRequired' || (status >= 400 && status < 500 && status !== 429)
 }
 
 /** The label value of a failure: the HTTP status, or the reason if there is none. */
@@ -193,15 +193,17 @@ async function listPages<T extends KubeObject>(
       metadata?: { resourceVersion?: string; continue?: string }
     }
     for (const item of items ?? []) objects.push(trim(withoutManagedFields(item)))
-    if (objects.length > OBJECTS_MAX) throw listError(`more than ${OBJECTS_MAX} objects`)
+    if (objects.length > OBJECTS_MAX)
+      throw listError(`more than ${OBJECTS_MAX} objects`, 'TooManyObjects')
     continueToken = metadata?.continue ?? ''
     if (continueToken === '') {
-      if (metadata?.resourceVersion === undefined) throw listError('a list has no resourceVersion')
+      if (metadata?.resourceVersion === undefined)
+        throw listError('a list has no resourceVersion', 'InvalidResponse')
       options.cache.replace(objects)
       return metadata.resourceVersion
     }
   } while (!signal.aborted)
-  throw listError('the list was aborted')
+  throw listError('the list was aborted', 'Aborted')
 }
 
 interface WatchEvent {
@@ -237,7 +239,7 @@ async function watchFrom<T extends KubeObject>(
     onEvent()
   }
   if (!hasEvent && scheduler.nowMs() - startedMs < WATCH_MS_MIN)
-    throw new KubeError('a watch closed without an event', { status: 0, reason: 'Truncated' })
+    throw new KubeError('a watch closed without an event', { status: 0, reason: 'InvalidResponse' })
 }
 
 /** Applies an event to the cache; returns the version after it. Throws KubeError. */
@@ -249,7 +251,7 @@ function applyEvent<T extends KubeObject>(
     const error = errorOfStatus(object, { status: 0 })
     // Any error may have lost events, so the next watch must not resume here.
     const { status, retryAfterMs, message } = error
-    throw new KubeError(message, { status, reason: 'Rejected', retryAfterMs, cause: error })
+    throw new KubeError(message, { status, reason: 'RelistRequired', retryAfterMs, cause: error })
   }
   if (type === 'DELETED') cache.remove(trim(object))
   else if (type === 'ADDED' || type === 'MODIFIED') cache.put(trim(withoutManagedFields(object)))
@@ -264,9 +266,9 @@ function parseEvent(line: string): WatchEvent {
       return event
   } catch {
     // Without the cause, whose message contains a piece of the line, which may be a Secret.
-    throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'Truncated' })
+    throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'InvalidResponse' })
   }
-  throw new KubeError('a line of a watch is not an event', { status: 0, reason: 'Truncated' })
+  throw new KubeError('a line of a watch is not an event', { status: 0, reason: 'InvalidResponse' })
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {
@@ -276,6 +278,6 @@ function withoutManagedFields(object: KubeObject): KubeObject {
   return managedFields === undefined ? object : { ...object, metadata }
 }
 
-function listError(message: string): KubeError {
-  return new KubeError(message, { status: 0, reason: 'Rejected' })
+function listError(message: string, reason: string): KubeError {
+  return new KubeError(message, { status: 0, reason })
 }

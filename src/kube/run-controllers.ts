@@ -31,7 +31,7 @@ export function runControllers(
   const watching = new AbortController()
   const leading = new AbortController()
   const exit = (err: unknown) => {
-    log.fatal({ err }, 'required dependency of the controller failed: exiting')
+    log.fatal({ err }, 'controller failed: exiting')
     process.exit(1)
   }
   const watchTasks = controllers.map(({ watch }) => watch(watching.signal).catch(exit))

@@ -26,8 +26,8 @@ export interface WorkersOptions {
   readonly workers: number
   /** Reconciles one key; idempotent, and returns soon after `signal` aborts. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
-  /** Whether an error is an operational fault, not a defect. @default KubeError */
-  readonly isFault?: (error: unknown) => boolean
+  /** Whether an error is operational, not a defect. @default KubeError */
+  readonly isOperationalError?: (error: unknown) => boolean
   readonly scheduler: Scheduler
   readonly metrics: Pick<
     Metrics,
@@ -90,18 +90,18 @@ async function reconcileOne(
 }
 
 function handleError(options: WorkersOptions, key: string, error: unknown): void {
-  const { name: controller, queue, metrics, log, isFault = isKubeError } = options
+  const { name: controller, queue, metrics, log, isOperationalError = isKubeError } = options
   if (error instanceof TerminalError) {
     metrics.terminalReconcileErrors.inc({ controller })
     queue.resetFailures(key)
     log.error({ err: error, key }, 'reconcile failed: not retried until the object changes')
     return
   }
-  if (isFault(error)) {
+  if (isOperationalError(error)) {
     log.warn({ err: error, key }, 'reconcile failed')
   } else {
     metrics.reconcilePanics.inc({ controller })
-    log.error({ err: error, key }, 'reconcile failed because of a defect')
+    log.error({ err: error, key }, 'reconcile failed: unexpected error')
   }
   queue.addFailed(key)
 }

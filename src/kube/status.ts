@@ -1,4 +1,4 @@
-// The status of an object: whether it has changed, and its write by server-side apply.
+// The status of an object: compares it, and writes it by server-side apply.
 import { APPLY, type KubeApi } from './api.ts'
 import { type KubeObject, pathOf, type Resource } from './objects.ts'
 

@@ -40,3 +40,10 @@ test('without a stale age, no stale target is returned after the clock was set b
   memory.set('code', target, 1000)
   expect(memory.staleTarget('code', 0)).toBeUndefined()
 })
+
+test('a link that is found after the clock was set back is not a miss later', () => {
+  const memory = memoryOf()
+  memory.set('code', undefined, ONLY_WRITER_MS.hit)
+  memory.set('code', target, 0)
+  expect(memory.get('code', ONLY_WRITER_MS.hit)).toBeUndefined()
+})

@@ -56,14 +56,10 @@ export function createLinkMemory(options: {
   readonly random: () => number
 }): LinkMemory {
   const { isOnlyWriter, hasUnknownWrites = () => false, staleMs, random } = options
-  // Hot links as objects. Reads do not extend lifetimes, so that a hot link is re-read.
-  const hot = new LRUCache<string, CachedTarget>({
-    maxSize: HOT_BYTES_MAX,
-    sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
-  })
+  const hot = createHotLinks()
   const table = createTargetTable(TABLE_MAX)
   let misses: LRUCache<string, number> | undefined // the first miss allocates it, at its full size
-  const keep = (code: string, link: CachedTarget) => {
+  const store = (code: string, link: CachedTarget) => {
     hot.delete(code)
     table.put(code, link)
   }
@@ -91,11 +87,12 @@ export function createLinkMemory(options: {
         if (!hasUnknownWrites()) misses?.set(code, startedMs)
         return
       }
+      misses?.delete(code)
       const { longUrl, expiresAtMs } = target
       // Jittered, so that links cached together are not re-read together.
       const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : HIT_MS_MAX
       const untilMs = startedMs + msMax * (0.75 + random() / 4)
-      keep(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
+      store(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },
     staleTarget(code, nowMs) {
       const link = table.get(code)
@@ -107,7 +104,7 @@ export function createLinkMemory(options: {
       const untilMs = startedMs + EXTENSION_MS
       // A start in the future means that the clock was set back.
       if (link === undefined || (link.untilMs >= untilMs && link.fromMs <= startedMs)) return
-      keep(code, { ...link, fromMs: startedMs, untilMs })
+      store(code, { ...link, fromMs: startedMs, untilMs })
     },
     delete(code) {
       hot.delete(code)
@@ -115,4 +112,12 @@ export function createLinkMemory(options: {
       misses?.delete(code)
     },
   }
+}
+
+/** Hot links as objects. Reads do not extend lifetimes, so that a hot link is re-read. */
+function createHotLinks(): LRUCache<string, CachedTarget> {
+  return new LRUCache({
+    maxSize: HOT_BYTES_MAX,
+    sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
+  })
 }

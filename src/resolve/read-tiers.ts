@@ -64,7 +64,7 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
   const storeCounts = tierCounters(lookups, 'store')
   const replicaCounts = tierCounters(lookups, 'replica')
   return {
-    /** Reads from a majority. */
+    /** Reads from a majority of the replicas. */
     async find(code: string): Promise<Target | undefined> {
       try {
         const target = targetOf(await links.find(code))
@@ -76,8 +76,8 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
       }
     },
     /**
-     * Reads from any one replica after `fault`, the error of the majority read. A link never gets
-     * another target, so a found one is served, although the link may have been disabled or
+     * Reads from any one replica after `fault`, the error of the majority read. The target of a
+     * link never changes, so a found one is served, although the link may have been disabled or
      * deleted since. A miss may be outdated, and throws.
      */
     async findOnReplica(

@@ -73,7 +73,7 @@ export const role = defineRole({
   run: async ({ config, args }) => {
     rejectArguments('controller', args)
     const access = await openAccess(config)
-    const opened = openProcess('controller', config, ['store', 'codepools', 'jobs'])
+    const opened = openProcess('controller', config, ['store'])
     const context: Context = { ...opened, config }
     return startProcess(context, () => start(context, access))
   },

@@ -42,7 +42,7 @@ const settings = {
   PORT: http.publicPortSetting,
   ADMIN_PORT: http.adminPortSetting,
   ADMIN_TOKEN: http.adminTokenSetting,
-  DATA_DIR: stringSetting('folder of the database', './data'),
+  DATA_DIR: stringSetting('folder of the database, used by only one process', './data'),
   RATE_LIMITS: rateLimitsSetting,
   REDIRECT_STATUS: http.redirectStatusSetting,
   LOG_LEVEL: logLevelSetting,

@@ -153,7 +153,9 @@ test(
       await createLink(edge, 'https://example.com/no-definition')
       const isLogged = async () => {
         const logs = ['logs', '-n', RELEASE, '-l', 'app.kubernetes.io/component=controller']
-        return (await kubectl(...logs, '--tail', '100')).includes('"resource":"codepools"')
+        return (await kubectl(...logs, '--tail', '100')).includes(
+          `"resource":"codepools in ${RELEASE}"`,
+        )
       }
       await waitFor('the controllers to log the missing CRD', isLogged, WAIT_MS_MAX)
       await expect(upgradeRelease()).rejects.toThrow(/helm upgrade --install curtail-crds/)

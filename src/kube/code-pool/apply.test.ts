@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import type { RefillStep } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
 import { KubeError } from '../kube-error.ts'
-import { applyStatus, applyStep, type PoolClaim } from './apply.ts'
+import { applyStatus, applyStep, type PoolOwnership } from './apply.ts'
 import type { CodePool } from './code-pool.ts'
 import { inputsHashOf, isProblem, jobNameOf, parseTemplate } from './refill-jobs.ts'
 
@@ -26,7 +26,7 @@ const remove: RefillStep = { kind: 'remove', job: 'j' }
 /** Applies a step with a server that responds to each call with `status`. */
 async function apply(step: RefillStep, { status = 200, isOwned = true, hasTemplate = true } = {}) {
   const calls: Call[] = []
-  const claims: PoolClaim[] = []
+  const ownerships: PoolOwnership[] = []
   const api: KubeApi = {
     call(call) {
       calls.push(call)
@@ -38,8 +38,8 @@ async function apply(step: RefillStep, { status = 200, isOwned = true, hasTempla
       yield await Promise.resolve('')
     },
   }
-  const ownPool = (claim: PoolClaim) => {
-    claims.push(claim)
+  const ownPool = (ownership: PoolOwnership) => {
+    ownerships.push(ownership)
     return Promise.resolve(isOwned)
   }
   const context = { pool, storeName: 'shared', owner: 'n/p', signal }
@@ -47,7 +47,7 @@ async function apply(step: RefillStep, { status = 200, isOwned = true, hasTempla
   return {
     shouldContinue: await applyStep({ api, ownPool }, step, withTemplate),
     calls,
-    claims,
+    ownerships,
     api,
   }
 }
@@ -86,11 +86,11 @@ test('without a template no Job is created, and the next step is not applied', a
   expect([shouldContinue, calls]).toEqual([false, []])
 })
 
-test('a pool is claimed with its marks; if that fails, the next step is not applied', async () => {
+test('a pool gets its owner and marks; if that fails, the next step is not applied', async () => {
   const own: RefillStep = { kind: 'own', replaces: 'n/q' }
-  const claim = { pool: 'shared', owner: 'n/p', replaces: 'n/q', lowWater: 2000, target: 5000 }
-  const { shouldContinue, claims, calls } = await apply(own)
-  expect([shouldContinue, claims, calls]).toEqual([true, [claim], []])
+  const ownership = { pool: 'shared', owner: 'n/p', replaces: 'n/q', lowWater: 2000, target: 5000 }
+  const { shouldContinue, ownerships, calls } = await apply(own)
+  expect([shouldContinue, ownerships, calls]).toEqual([true, [ownership], []])
   expect((await apply(own, { isOwned: false })).shouldContinue).toBe(false)
 })
 

@@ -9,7 +9,7 @@ import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { JOBS, type PodTemplate, renderJob } from './refill-jobs.ts'
 
 /** A conditional write by which a CodePool becomes the owner of a pool in the store. */
-export interface PoolClaim {
+export interface PoolOwnership {
   readonly pool: string
   readonly owner: string
   /** The owner that may be replaced; `null`: none. */
@@ -22,7 +22,7 @@ export interface PoolClaim {
 export interface ApplyDeps {
   readonly api: KubeApi
   /** Resolves to whether `owner` owns the pool afterwards. Throws if the store is unavailable. */
-  readonly ownPool: (claim: PoolClaim) => Promise<boolean>
+  readonly ownPool: (ownership: PoolOwnership) => Promise<boolean>
 }
 
 /** The context of a step. */

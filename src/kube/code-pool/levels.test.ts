@@ -118,15 +118,19 @@ test('at most 1,000 pools are kept', async () => {
   await levels.refresh()
   expect(levels.get('p999')).toMatchObject({ kind: 'present' })
   expect(levels.get('p1000')).toEqual({ kind: 'absent' })
+  read = () => Promise.resolve(Array.from({ length: 1001 }, (_, i) => row(`p${1000 - i}`, 2)))
+  await levels.refresh()
+  expect(levels.get('p0')).toEqual({ kind: 'absent' })
+  expect(levels.get('p1000')).toMatchObject({ kind: 'present' })
 })
 
 test('the first read settles the levels, even if it fails', async () => {
   let isSettled = false
-  void levels.settled.then(() => (isSettled = true))
+  void levels.firstRead.then(() => (isSettled = true))
   await Promise.resolve()
   expect(isSettled).toBe(false)
   read = unavailable
   await levels.refresh()
-  await levels.settled
+  await levels.firstRead
   expect(isSettled).toBe(true)
 })

@@ -24,7 +24,7 @@ export interface Levels {
   /** Starts polling. */
   readonly start: () => Background
   /** Resolves after the first read, successful or not. */
-  readonly settled: Promise<void>
+  readonly firstRead: Promise<void>
 }
 
 /** The polling interval, and how long a read is valid. */
@@ -42,7 +42,7 @@ interface CachedPool {
 
 /** Creates levels; `refresh` and `start` read them. */
 export function createLevels(deps: {
-  /** Throws if the store is unavailable. */
+  /** Throws if the store is unavailable. Must have a deadline far below VALID_MS. */
   readonly readPools: () => Promise<readonly StoredPool[]>
   /** Called with pools that changed, or `all` if the store's availability changed. */
   readonly onChange: (pools: readonly string[] | 'all') => void
@@ -63,7 +63,7 @@ export function createLevels(deps: {
   /** A read has failed since the last success, and callers may have observed the failure. */
   let hasFailed = false
   const isFresh = () => nowMs() - readAtMs < VALID_MS
-  const { promise: settled, resolve: settle } = Promise.withResolvers<undefined>()
+  const { promise: firstRead, resolve: settle } = Promise.withResolvers<undefined>()
   const read = async () => {
     let changed: readonly string[] = []
     let isOk = false
@@ -98,7 +98,7 @@ export function createLevels(deps: {
       return { kind: 'present', ...observedOf(found) }
     },
     refresh,
-    settled,
+    firstRead,
     start: () =>
       runInBackground({
         everyMs: deps.everyMs ?? READ_EVERY_MS,
@@ -128,17 +128,18 @@ function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise
 /** Updates the cache from a read; returns the pools that were changed, added or removed. */
 function updateCache(
   cache: Map<string, CachedPool>,
-  rows: readonly StoredPool[],
+  read: readonly StoredPool[],
   atMs: number,
 ): string[] {
   const changed: string[] = []
+  const rows = read.slice(0, POOLS_MAX)
   const names = new Set(rows.map(({ pool }) => pool))
   for (const pool of [...cache.keys()]) {
     if (names.has(pool)) continue
     cache.delete(pool)
     changed.push(pool)
   }
-  for (const row of rows.slice(0, POOLS_MAX)) {
+  for (const row of rows) {
     const before = cache.get(row.pool)
     const samples = addLongTermSample(before?.samples ?? [], { atMs, claimed: row.claimed })
     cache.set(row.pool, { row, samples })

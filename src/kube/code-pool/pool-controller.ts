@@ -27,7 +27,7 @@ export interface PoolControllerDeps extends Omit<ReconcileDeps, 'poolsIn' | 'job
   readonly random: () => number
   readonly metrics: Metrics
   readonly log: Log
-  /** Called after each list and watch of a resource; `failure` is undefined if it succeeded. */
+  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 
@@ -109,7 +109,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
     hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
     async lead(signal) {
       // Before the first read of the levels, every CodePool would report an unavailable store.
-      await Promise.race([deps.levels.settled, untilAborted(signal)])
+      await Promise.race([deps.levels.firstRead, untilAborted(signal)])
       isLeading = !signal.aborted
       addAll()
       const stop = () => {
@@ -163,7 +163,7 @@ async function leadUntil(
         const { requeueAfterMs } = await reconcile(key, deadline)
         return { requeueAfterMs: requeueAfterMs ?? RESYNC_MS * (1 + deps.random() / 10) }
       },
-      isFault: (error) => error instanceof KubeError || error instanceof StoreError,
+      isOperationalError: (error) => error instanceof KubeError || error instanceof StoreError,
     },
     aborting.signal,
   )
@@ -174,7 +174,7 @@ async function leadUntil(
     if (!(await completesWithin(deps.scheduler, ABORT_MS_MAX, working)))
       deps.log.warn("reconciles still running at the stop's deadline: abandoned")
   }
-  const unsent = () => new Error('events not sent within the deadline')
+  const unsent = () => new Error('events not written within the deadline')
   await within(FLUSH_MS_MAX, deps.events.flush(), unsent).catch((err: unknown) => {
     deps.log.warn({ err }, 'events not written before the stop')
   })
@@ -209,7 +209,7 @@ function watchNamespace(
       resource,
       namespace,
       onState: (failure) => {
-        onState(resource.plural, failure)
+        onState(`${resource.plural} in ${namespace}`, failure)
       },
     })
   return {

@@ -70,7 +70,7 @@ async function reconcile(given: Given) {
         return Promise.resolve(given.levels[1] !== undefined)
       },
       start: () => ({ trigger: () => undefined, stop: () => Promise.resolve() }),
-      settled: Promise.resolve(),
+      firstRead: Promise.resolve(),
     },
     template: () => parseTemplate('spec: { containers: [{ name: refill, image: i }] }'),
     ownPool() {

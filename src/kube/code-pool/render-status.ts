@@ -65,7 +65,7 @@ function currentLevelOf(stored: ObservedStore): LevelFields {
   if (stored.kind === 'unknown') return {}
   const { level, rate } = stored.kind === 'present' ? stored : { level: 0, rate: 0 }
   const claimRate = roundToTwoDigits(rate * 3600)
-  const timeToEmpty = claimRate === 0 ? 'not emptying' : formatDuration((level / claimRate) * 3600)
+  const timeToEmpty = claimRate === 0 ? 'never' : formatDuration((level / claimRate) * 3600)
   return { level, claimRate, timeToEmpty }
 }
 

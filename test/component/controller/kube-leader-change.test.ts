@@ -138,7 +138,7 @@ test(
     await startController() // on standby
     await startLimiter()
     leader.child.kill('SIGTERM')
-    await waitFor('the next leader', () => hasLogged('leading'))
+    await waitFor('the next leader', () => hasLogged('acquired leadership'))
     expect(await withinDeadline('the exit', leader.exited, EXIT_MS_MAX)).toBe(0)
     await waitFor(
       'both limiters',

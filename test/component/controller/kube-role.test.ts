@@ -65,10 +65,10 @@ const holder = () =>
   (fake.store.get(LEASES, 'lease')?.['spec'] ??
     fake.store.get(LEASES, 'curtail-controller')?.['spec'] ??
     {}) as { holderIdentity?: string; renewTime?: string }
-/** It holds the Lease and logged `leading`; a candidate that stops in between never leads. */
+/** Holds the Lease and has logged it; a candidate that stops in between never leads. */
 const leads = (role: RoleProcess) =>
   holder().holderIdentity === role.ready['identity'] &&
-  role.log.some(({ msg }) => msg === 'leading')
+  role.log.some(({ msg }) => msg === 'acquired leadership')
 const getAdmin = async (role: RoleProcess, path: string) => {
   const url = `http://127.0.0.1:${String(role.ready['adminPort'])}${path}`
   const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS_MAX) })
@@ -105,7 +105,7 @@ test(
     createPool('p')
     const role = await start()
     await waitFor('the missing CRD to be reported', async () =>
-      (await getAdmin(role, '/readyz')).text.includes('"codepools":"down"'),
+      (await getAdmin(role, '/readyz')).text.includes('"codepools in n":"down"'),
     )
     expect((await getAdmin(role, '/readyz')).status).toBe(503)
     expect((await getAdmin(role, '/livez')).status).toBe(200)

@@ -106,7 +106,7 @@ test(
     const match = [create, { key: 'api_key', secretRef }]
     const spec = { match, ...perHour('per-key', 3), replaces: ['per-client'] }
     await cluster.apply('shop', 'partners', spec)
-    await waitForMessage('partners', 'no Secret partners exists with the label')
+    await waitForMessage('partners', 'not found, or it lacks the label')
     expect(await cluster.shown('shop', 'partners')).toBe('SecretNotFound, Programmed, 1/1')
     expect([await verdictOf(ALPHA), await verdictOf(ALPHA)]).toEqual(['OK', 'OVER_LIMIT'])
 
@@ -146,7 +146,7 @@ test(
     const secretSelector = { matchLabels: { tier: 'gold' } }
     const match = [create, { key: 'api_key', secretSelector }]
     await cluster.apply('shop', 'gold', { match, ...perHour('gold', 0), replaces: ['per-client'] })
-    await waitForMessage('gold', 'no Secret with tier=gold exists with the label')
+    await waitForMessage('gold', 'no Secret has the labels tier=gold,')
     await applySecret('gold', { gamma: GAMMA }, { tier: 'gold' })
     await waitForMessage('gold', 'with 1 API key"')
     const ruleOf = async (key: string) => {

@@ -41,7 +41,7 @@ const POLICY_RULES = [
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
 ]
 
-/** Its permissions in namespaces whose policies may name Secrets. */
+/** Its permissions in namespaces whose policies may reference Secrets. */
 const API_KEY_RULES = [{ apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] }]
 
 const RBAC = 'rbac.authorization.k8s.io'

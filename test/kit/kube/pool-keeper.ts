@@ -2,7 +2,7 @@
 // server.
 import type { Problem } from '../../../src/codes/observed-state.ts'
 import type { KubeApi } from '../../../src/kube/api.ts'
-import type { PoolClaim } from '../../../src/kube/code-pool/apply.ts'
+import type { PoolOwnership } from '../../../src/kube/code-pool/apply.ts'
 import { createLevels, type Levels, type StoredPool } from '../../../src/kube/code-pool/levels.ts'
 import { createPoolController } from '../../../src/kube/code-pool/pool-controller.ts'
 import { parseTemplate, type PodTemplate } from '../../../src/kube/code-pool/refill-jobs.ts'
@@ -113,7 +113,7 @@ export class PoolKeeper {
     }
   }
 
-  #own({ pool, owner, replaces, lowWater, target }: PoolClaim): boolean {
+  #own({ pool, owner, replaces, lowWater, target }: PoolOwnership): boolean {
     const row = this.rows.get(pool)
     if (row === undefined || ![owner, replaces].includes(row.owner)) return false
     this.setRow(pool, { owner, lowWater, target })

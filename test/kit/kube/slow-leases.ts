@@ -19,6 +19,11 @@ export interface Delays {
 
 type DelaysOf = (call: { readonly method: string; readonly nth: number }) => Delays
 
+/** Delays of the first calls, and those of all others. */
+export function calls(first: readonly Delays[], others: Delays = {}): DelaysOf {
+  return ({ nth }) => first[nth - 1] ?? others
+}
+
 /** A candidate, and its reports with the time in ms: `won 0`, `lost 12000`. */
 export interface Candidate {
   readonly election: Election
