@@ -2,23 +2,26 @@
 // one or exceed the share of their namespace.
 import type { Candidate } from './candidates.ts'
 import { type CheckedPolicy, type GrantIndex, quote, type Rejection } from './check-policy.ts'
-import { createKeyLevels } from './key-levels.ts'
+import { createKeyLevels, type LevelConflict, type OwnKeys } from './key-levels.ts'
 import type { Policy, PolicyOutcome } from './policy.ts'
-import { SIZE_OF_ENTRY } from './shares.ts'
+import { DESCRIPTOR_OVERHEAD_BYTES } from './shares.ts'
 import { compareStrings, type DescriptorLimits } from './write-config.ts'
 
-/** What limits the size of a spec, in addition to the share of its namespace. */
-interface SpecLimits {
-  /** Bytes that younger policies need: a change, and API keys, must not use them. */
+/** Options of adding a spec. */
+interface AddOptions {
+  /**
+   * Bytes of the share that are reserved for the last accepted specs of younger policies; a changed
+   * spec and API keys cannot use them.
+   */
   readonly reservedBytes: number
-  /** Whether the spec was accepted last. */
-  readonly isKept: boolean
+  /** Whether this is the last accepted spec. */
+  readonly isPrevious: boolean
 }
 
-/** The rules so far. */
-export interface Acceptance {
+/** Collects the accepted policies. */
+export interface RulesBuilder {
   /** Adds a spec of a policy, or returns why not. */
-  readonly add: (policy: Policy, candidate: Candidate, given: SpecLimits) => PolicyOutcome
+  readonly add: (policy: Policy, candidate: Candidate, options: AddOptions) => PolicyOutcome
   /** The policies with names in `replaces` that no limit has. */
   readonly warnings: () => readonly { readonly policy: Policy; readonly message: string }[]
   /** The limits by domain, sorted. */
@@ -31,37 +34,43 @@ interface Added {
   readonly limits: DescriptorLimits
 }
 
-/** Creates rules without policies. */
-export function createAcceptance(grants: GrantIndex): Acceptance {
+/** Creates a builder without policies. */
+export function createRulesBuilder(grants: GrantIndex): RulesBuilder {
   const byMatch = new Map<string, Added>()
   const levels = createKeyLevels()
   const bytesOf = new Map<string, number>()
   /** The names of limits by namespace and domain, which `replaces` can contain. */
   const limitNames = new Map<string, Set<string>>()
   return {
-    add(policy, candidate, { isKept, reservedBytes }) {
+    add(policy, candidate, { isPrevious, reservedBytes }) {
       const { namespace } = policy
       const { domain, limits } = candidate.checked
-      const key = matchOf(namespace, candidate)
+      const key = uniqueKeyOf(namespace, candidate)
       const winner = byMatch.get(key)
-      if (winner !== undefined) return conflictWith(winner, domain)
+      if (winner !== undefined) return conflictRejection(winner, domain)
       const other = levels.conflictOf(domain, limits)
-      if (other !== undefined) return mixedWith(other, domain)
+      if (other !== undefined) return mixedRejection(other, domain)
       const share = grants.shareOf(namespace)
       const used = bytesOf.get(namespace) ?? 0
-      const checked = withFittingKeys(candidate.checked, share - reservedBytes - used)
+      const own = levels.ownKeysOf(domain, limits)
+      const unshared = withHashes(candidate.checked, own.hashes)
+      const checked = withFittingKeys(unshared, share - reservedBytes - used)
       const bytes = used + sizeOf(checked)
-      if (bytes > (isKept ? share : share - reservedBytes))
+      if (bytes > (isPrevious ? share : share - reservedBytes))
         return tooLarge(namespace, sizeOf(checked), share)
-      const added = levels.add(domain, checked.limits, nameOf(policy))
-      byMatch.set(key, { policy, candidate, limits: added.limits })
+      levels.add(domain, checked.limits, nameOf(policy))
+      byMatch.set(key, { policy, candidate, limits: checked.limits })
       bytesOf.set(namespace, bytes)
       const scope = JSON.stringify([namespace, domain])
       const names = limitNames.get(scope) ?? new Set()
       limitNames.set(scope, names)
       for (const { name } of limits.limits) names.add(name)
-      const surplus = (limits.hashes?.length ?? 0) - (checked.limits.hashes?.length ?? 0)
-      return acceptedWith(candidate, added, { surplus, share })
+      const surplus = (own.hashes?.length ?? 0) - (checked.limits.hashes?.length ?? 0)
+      return acceptedWith(
+        candidate,
+        { ...checked, olderPolicy: own.olderPolicy },
+        { surplus, share },
+      )
     },
     warnings: () =>
       [...byMatch.values()].flatMap(({ policy, candidate: { checked }, limits }) => {
@@ -87,7 +96,7 @@ export function nameOf({ namespace, name }: Pick<Policy, 'namespace' | 'name'>):
 
 /** The bytes of its namespace's share that a spec uses. */
 function sizeOf({ bytes, limits }: CheckedPolicy): number {
-  return bytes + SIZE_OF_ENTRY * (limits.match.length + (limits.hashes?.length ?? 0))
+  return bytes + DESCRIPTOR_OVERHEAD_BYTES * (limits.match.length + (limits.hashes?.length ?? 0))
 }
 
 /** The bytes of its namespace's share that a spec needs, without API keys. */
@@ -95,20 +104,25 @@ export function sizeWithoutKeys(checked: CheckedPolicy): number {
   return sizeOf(withFittingKeys(checked, 0))
 }
 
-/** Without the API keys that do not fit into the bytes: the others keep their limit. */
+/** Drops the API keys that do not fit into `bytesMax`; the limits still apply to the others. */
 function withFittingKeys(checked: CheckedPolicy, bytesMax: number): CheckedPolicy {
-  const { limits, bytes, bytesOfKey } = checked
+  const { hashes } = checked.limits
   const excess = sizeOf(checked) - bytesMax
-  if (limits.hashes === undefined || excess <= 0) return checked
-  const surplus = Math.ceil(excess / (bytesOfKey + SIZE_OF_ENTRY))
-  const count = Math.max(0, limits.hashes.length - surplus)
-  const hashes = limits.hashes.slice(0, count)
-  const left = bytes - (limits.hashes.length - count) * bytesOfKey
-  return { ...checked, limits: { ...limits, hashes }, bytes: left }
+  if (hashes === undefined || excess <= 0) return checked
+  const surplus = Math.ceil(excess / (checked.bytesPerKey + DESCRIPTOR_OVERHEAD_BYTES))
+  return withHashes(checked, hashes.slice(0, Math.max(0, hashes.length - surplus)))
 }
 
-/** What must differ between the policies of a domain. */
-function matchOf(namespace: string, { accepted: { spec }, checked }: Candidate): string {
+/** With only some of its API keys. */
+function withHashes(checked: CheckedPolicy, hashes: readonly string[] | undefined): CheckedPolicy {
+  const { limits, bytes, bytesPerKey } = checked
+  if (hashes === undefined || hashes === limits.hashes) return checked
+  const removed = (limits.hashes?.length ?? 0) - hashes.length
+  return { ...checked, limits: { ...limits, hashes }, bytes: bytes - removed * bytesPerKey }
+}
+
+/** Key that no two policies may share. */
+function uniqueKeyOf(namespace: string, { accepted: { spec }, checked }: Candidate): string {
   const { domain, limits } = checked
   const entries = limits.match.map(({ key, value }) => [key, value])
   const { secretRef, secretSelector } = spec.match.at(-1) ?? {}
@@ -119,10 +133,10 @@ function matchOf(namespace: string, { accepted: { spec }, checked }: Candidate):
   return JSON.stringify([domain, entries, ...(limits.hashes ? [namespace, secrets] : [])])
 }
 
-/** The outcome of a policy; with API keys, it has their number. */
+/** The outcome of an accepted policy; with Secrets, the message has the number of API keys. */
 function acceptedWith(
   { apiKeys }: Candidate,
-  { limits, older }: { readonly limits: DescriptorLimits; readonly older: string | undefined },
+  { limits, olderPolicy }: Pick<CheckedPolicy, 'limits'> & Pick<OwnKeys, 'olderPolicy'>,
   { surplus, share }: { readonly surplus: number; readonly share: number },
 ): PolicyOutcome {
   if (limits.hashes === undefined) return { accepted: true }
@@ -132,24 +146,25 @@ function acceptedWith(
   const messages = [
     `the limiters receive the policy with ${count} API key${count === 1 ? '' : 's'}`,
     ...(problem === undefined ? [] : [problem.message]),
-    ...(older === undefined ? [] : [`${shared} more are in older policies, such as ${older}`]),
+    ...(olderPolicy === undefined
+      ? []
+      : [`${shared} more belong to older policies, such as ${olderPolicy}`]),
     ...(surplus > 0 ? [`${surplus} more do not fit into the namespace's ${share} bytes`] : []),
   ]
   const reason = problem?.reason ?? (surplus > 0 ? 'KeysIgnored' : undefined)
   return { accepted: true, message: messages.join('; '), ...(reason && { reason }) }
 }
 
-function mixedWith(
-  { key, policy }: { readonly key: string; readonly policy: string },
-  domain: string,
-): Rejection {
-  const cause = `the older policy ${policy} has another kind of values of the key ${quote(key)}`
-  const allowed = 'a key has either values or API keys'
-  const message = `${cause} in domain ${quote(domain)}: ${allowed}`
+function mixedRejection({ key, policy, isHashed }: LevelConflict, domain: string): Rejection {
+  const kinds = ['API keys', 'plain values']
+  const [theirs, own] = isHashed ? kinds : kinds.toReversed()
+  const cause = `the older policy ${policy} matches ${theirs} of the key ${quote(key)}`
+  const place = `in domain ${quote(domain)}, and this one ${own}`
+  const message = `${cause} ${place}: after the same entries, a key can match only one kind`
   return { accepted: false, reason: 'Conflicted', message }
 }
 
-function conflictWith({ policy, candidate }: Added, domain: string): Rejection {
+function conflictRejection({ policy, candidate }: Added, domain: string): Rejection {
   const { generation } = candidate.accepted
   const isCurrent = generation === policy.generation
   const winner = `the older policy ${nameOf(policy)}`
@@ -159,7 +174,7 @@ function conflictWith({ policy, candidate }: Added, domain: string): Rejection {
 }
 
 function tooLarge(namespace: string, size: number, share: number): Rejection {
-  const allowed = `the policies of namespace ${namespace} must have at most ${share} bytes together`
-  const message = `${allowed}: with the ${size} bytes of this one, they have more`
+  const cause = `the policies of namespace ${namespace} exceed their share of ${share} bytes`
+  const message = `${cause}: this one needs ${size} bytes`
   return { accepted: false, reason: 'TooMany', message }
 }

@@ -1,4 +1,4 @@
-// API keys of Secrets: the values that are accepted, and the sentences about the others.
+// API keys of Secrets: the values that are accepted, and the messages about the others.
 import { createHash } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import { hashApiKeys, apiKeysOf } from './api-keys.ts'
@@ -25,11 +25,11 @@ test.each([
   ['', 'the value of bad is empty'],
   ['\n', 'the value of bad is empty'],
   ['k'.repeat(513), 'the value of bad has 513 bytes: at most 512 are allowed'],
-  ['one\ntwo', 'the value of bad has several lines, other control characters, or spaces at its'],
-  ['k\n\n', 'the value of bad has several lines'],
-  [' k', 'the value of bad has several lines, other control characters, or spaces at its start'],
-  ['k\0', 'the value of bad has several lines, other control characters'],
-])('the value %j is ignored with a sentence, and the others are used', (value, expected) => {
+  ['one\ntwo', 'the value of bad contains a line break or another control character, or'],
+  ['k\n\n', 'the value of bad contains a line break'],
+  [' k', 'control character, or starts or ends with a space or tab'],
+  ['k\0', 'the value of bad contains a line break or another control character'],
+])('the value %j is ignored with a message, and the others are used', (value, expected) => {
   const { hashes, problems } = hashApiKeys(base64({ bad: value, good: 'k' }))
   expect(hashes).toEqual([hashOf('k')])
   expect(problems).toEqual([expect.stringContaining(expected)])
@@ -58,16 +58,16 @@ test('an entry selects a Secret by its name, or Secrets by all of the labels', (
     hashes: [],
     problem: {
       reason: 'SecretNotFound',
-      message: 'no Secret with tier=silver exists with the label curtail.dev/api-keys=true',
+      message: 'no Secret has the labels tier=silver,curtail.dev/api-keys=true',
     },
   })
 })
 
-test('a missing Secret and invalid values are problems with a sentence', () => {
+test('a missing Secret and invalid values are problems with a message', () => {
   const entry = { key: 'api_key', secretRef: { name: 'partners' } }
   expect(apiKeysOf([entry], [])?.problem).toEqual({
     reason: 'SecretNotFound',
-    message: 'no Secret partners exists with the label curtail.dev/api-keys=true',
+    message: 'Secret "partners" not found, or it lacks the label curtail.dev/api-keys=true',
   })
   const data = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, '']))
   const partners = { name: 'partners', labels: {}, ...hashApiKeys(data) }

@@ -1,5 +1,5 @@
 // API keys of RateLimitPolicies: hashes the values of Secrets, and selects those that a policy
-// names. Pure; only hashes leave this file, and no message contains a value.
+// references. Pure; only hashes leave this file, and no message contains a value.
 import { hash } from 'node:crypto'
 import type { ApiKeys, PolicyEntry } from './policy.ts'
 
@@ -12,18 +12,18 @@ export interface ApiKeySecret {
   readonly labels: Readonly<Record<string, string>>
   /** `sha256:` and the hash of each valid value, in the order of the data keys. */
   readonly hashes: readonly string[]
-  /** Why values are ignored, in sentences without the values. */
+  /** Why values are ignored, as messages without the values. */
   readonly problems: readonly string[]
 }
 
-/** More values of a Secret are ignored. */
+/** Maximum number of values of a Secret; the rest is ignored. */
 const KEYS_MAX = 1000
 /** The maximum length of `value` in a policy. */
 const KEY_BYTES_MAX = 512
 const LISTED_MAX = 3
 const NEWLINE = /\r?\n$/
 /** Bytes that no value of an HTTP header has. */
-const notInHeaders = /^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/
+const FORBIDDEN_IN_HEADERS = /^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/
 
 /** Hashes the values of a Secret's `data`, which are base64. */
 export function hashApiKeys(
@@ -53,30 +53,29 @@ function faultOf(bytes: string): string | undefined {
   if (bytes === '') return 'is empty'
   if (bytes.length > KEY_BYTES_MAX)
     return `has ${bytes.length} bytes: at most ${KEY_BYTES_MAX} are allowed`
-  if (!notInHeaders.test(bytes)) return undefined
-  return 'has several lines, other control characters, or spaces at its start or end'
+  if (!FORBIDDEN_IN_HEADERS.test(bytes)) return undefined
+  return 'contains a line break or another control character, or starts or ends with a space or tab'
 }
 
-/** Whether an entry names Secrets. */
-export function hasSecrets({ secretRef, secretSelector }: PolicyEntry): boolean {
+/** Whether an entry references Secrets. */
+export function referencesSecrets({ secretRef, secretSelector }: PolicyEntry): boolean {
   return secretRef !== undefined || secretSelector !== undefined
 }
 
 /**
- * The API keys that a path names, from the Secrets of the policy's namespace; `undefined` if it
- * names none.
+ * The API keys that a `match` references, from the Secrets of the policy's namespace; `undefined`
+ * if it references none.
  */
 export function apiKeysOf(
   match: readonly PolicyEntry[],
   secrets: readonly ApiKeySecret[],
 ): ApiKeys | undefined {
-  const entry = match.find(hasSecrets)
+  const entry = match.find(referencesSecrets)
   if (entry === undefined) return undefined
   const selected = secrets.filter((secret) => isSelected(entry, secret))
   const hashes = [...new Set(selected.flatMap((secret) => secret.hashes))].sort()
   if (selected.length === 0) {
-    const message = `${describe(entry)} exists with the label ${API_KEYS_LABEL}=true`
-    return { hashes, problem: { reason: 'SecretNotFound', message } }
+    return { hashes, problem: { reason: 'SecretNotFound', message: missingSecretsOf(entry) } }
   }
   const problems = selected.flatMap(({ name, problems: all }) =>
     all.map((problem) => `Secret ${name}: ${problem}`),
@@ -95,9 +94,11 @@ function isSelected({ secretRef, secretSelector }: PolicyEntry, secret: ApiKeySe
 
 const SHOWN_LENGTH_MAX = 300
 
-function describe({ secretRef, secretSelector }: PolicyEntry): string {
-  if (secretRef !== undefined) return `no Secret ${secretRef.name}`
+function missingSecretsOf({ secretRef, secretSelector }: PolicyEntry): string {
+  const required = `${API_KEYS_LABEL}=true`
+  if (secretRef !== undefined)
+    return `Secret "${secretRef.name}" not found, or it lacks the label ${required}`
   const labels = Object.entries(secretSelector?.matchLabels ?? {})
   const shown = labels.map(([name, value]) => `${name}=${value}`).join(',')
-  return `no Secret with ${shown.slice(0, SHOWN_LENGTH_MAX)}`
+  return `no Secret has the labels ${shown.slice(0, SHOWN_LENGTH_MAX)},${required}`
 }

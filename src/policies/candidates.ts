@@ -1,5 +1,5 @@
-// What each policy wants to contribute to the rules: its spec, or else the last one that was
-// accepted. Checks are cached: a compilation checks only what has changed since the previous one.
+// The specs of each policy that the rules may contain: the current one, else the last accepted one.
+// Checks are cached: a compilation checks only what has changed since the previous one.
 import { checkPolicy, type CheckedPolicy, type GrantIndex, type Rejection } from './check-policy.ts'
 import type { AcceptedSpec, ApiKeys, Policy, PolicySpec } from './policy.ts'
 
@@ -13,8 +13,11 @@ export interface Candidate {
 /** The specs of a policy that the rules can contain. */
 export interface Candidates {
   readonly policy: Policy
-  readonly wanted: Candidate | Rejection
-  /** The last accepted spec, if it is still valid; equal to `wanted` if the policy is unchanged. */
+  readonly current: Candidate | Rejection
+  /**
+   * The last accepted spec, if it is still valid; the same object as `current` if the policy is
+   * unchanged.
+   */
   readonly last: Candidate | undefined
 }
 
@@ -58,18 +61,19 @@ function candidatesOf(policy: Policy, check: (input: Input) => Candidate | Rejec
   const { spec, generation, apiKeys, accepted } = policy
   const isUnchanged = accepted?.generation === generation
   const own = { spec, generation, apiKeys }
-  let wanted = check(own)
+  let current = check(own)
   if (isUnchanged && spec.domain === undefined) {
-    // It keeps its domain when its namespace may write to further ones.
+    // An unchanged policy without spec.domain keeps the domain for which it was accepted, even if
+    // its namespace may write to further ones.
     const { domain = '' } = accepted.spec
-    const kept = domain === '' ? wanted : check({ ...own, spec: { ...spec, domain } })
-    if (!('reason' in kept)) wanted = kept
+    const kept = domain === '' ? current : check({ ...own, spec: { ...spec, domain } })
+    if (!('reason' in kept)) current = kept
   }
-  if (accepted === undefined) return { policy, wanted, last: undefined }
-  const isSame =
-    isUnchanged && !('reason' in wanted) && wanted.checked.domain === accepted.spec.domain
-  const last = isSame ? wanted : check(accepted)
-  return { policy, wanted, last: 'reason' in last ? undefined : last }
+  if (accepted === undefined) return { policy, current, last: undefined }
+  const isUnchangedInDomain =
+    isUnchanged && !('reason' in current) && current.checked.domain === accepted.spec.domain
+  const last = isUnchangedInDomain ? current : check(accepted)
+  return { policy, current, last: 'reason' in last ? undefined : last }
 }
 
 function checkInput(policy: Policy, input: Input, grants: GrantIndex): Candidate | Rejection {
@@ -85,11 +89,11 @@ function checkInput(policy: Policy, input: Input, grants: GrantIndex): Candidate
 function isSameInput(one: Input, other: Input): boolean {
   return (
     one.generation === other.generation &&
-    isSame(one.spec, other.spec) &&
-    isSame(one.apiKeys, other.apiKeys)
+    isEqualJson(one.spec, other.spec) &&
+    isEqualJson(one.apiKeys, other.apiKeys)
   )
 }
 
-function isSame(one: object | undefined, other: object | undefined): boolean {
+function isEqualJson(one: object | undefined, other: object | undefined): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other)
 }

@@ -3,19 +3,19 @@
 import type { RuleFault } from '../limits/rule.ts'
 import { DEPTH_MAX, parseRules } from '../limits/rules.ts'
 import type { DomainGrant, Policy, PolicyOutcome } from './policy.ts'
-import { hasSecrets } from './api-keys.ts'
+import { referencesSecrets } from './api-keys.ts'
 import { sharesOf } from './shares.ts'
 import { type DescriptorLimits, writeConfig } from './write-config.ts'
 
 /** A valid policy. */
 export interface CheckedPolicy {
-  /** Its domain, also if the spec has none. */
+  /** Its domain, even if the spec has none. */
   readonly domain: string
   readonly limits: DescriptorLimits
   /** Maximum bytes that it adds to the rules of its domain. */
   readonly bytes: number
-  /** Those of them that each API key adds. */
-  readonly bytesOfKey: number
+  /** Bytes that each API key adds. */
+  readonly bytesPerKey: number
 }
 
 /** Why a policy is not accepted. */
@@ -24,8 +24,11 @@ export type Rejection = Extract<PolicyOutcome, { readonly accepted: false }>
 const QUOTED_LENGTH_MAX = 100
 const NAMES_LISTED_MAX = 5
 const FAULTS_LISTED_MAX = 3
-/** The length of a nested message has up to so many bytes more when it contains other policies. */
-const LENGTH_BYTES = 4
+/**
+ * Extra bytes per nesting level: the length prefix of a message grows if the message also contains
+ * descriptors of other policies.
+ */
+const LENGTH_PREFIX_GROWTH_BYTES = 4
 
 /** The grants by namespace. */
 export interface GrantIndex {
@@ -72,48 +75,51 @@ export function checkPolicy(policy: CheckInput, grants: GrantIndex): CheckedPoli
   const limits = limitsOf(policy, grants.isShared(domain))
   const rejection = checkGrants(policy.namespace, { domain, limits, granted })
   if (rejection !== undefined) return rejection
-  const unlisted = checkSecrets(policy, granted, domain)
-  if (unlisted !== undefined) return unlisted
-  const bytes = writeConfig(domain, [withKeys(limits, 1)])
+  const secretsRejection = checkSecrets(policy, granted, domain)
+  if (secretsRejection !== undefined) return secretsRejection
+  const bytes = writeConfig(domain, [withPlaceholderKeys(limits, 1)])
   const parsed = parseRules([{ index: 0, bytes }], { mergeDomains: false })
   if ('faults' in parsed) return { accepted: false, reason: 'Invalid', ...faultsOf(parsed.faults) }
-  const size = bytes.length + LENGTH_BYTES * length
-  if (limits.hashes === undefined) return { domain, limits, bytes: size, bytesOfKey: 0 }
-  const bytesOfKey = writeConfig(domain, [withKeys(limits, 2)]).length - bytes.length + LENGTH_BYTES
-  return { domain, limits, bytes: size + limits.hashes.length * bytesOfKey, bytesOfKey }
+  const size = bytes.length + LENGTH_PREFIX_GROWTH_BYTES * length
+  if (limits.hashes === undefined) return { domain, limits, bytes: size, bytesPerKey: 0 }
+  const bytesPerKey =
+    writeConfig(domain, [withPlaceholderKeys(limits, 2)]).length -
+    bytes.length +
+    LENGTH_PREFIX_GROWTH_BYTES
+  return { domain, limits, bytes: size + limits.hashes.length * bytesPerKey, bytesPerKey }
 }
 
-/** The limits with `count` other API keys instead of their own, if they have any. */
-function withKeys(limits: DescriptorLimits, count: number): DescriptorLimits {
+/** The limits with `count` placeholders instead of their API keys, if they have any. */
+function withPlaceholderKeys(limits: DescriptorLimits, count: number): DescriptorLimits {
   if (limits.hashes === undefined) return limits
   const hashOf = (_: unknown, at: number) => `sha256:${String(at).padStart(64, '0')}`
   return { ...limits, hashes: Array.from({ length: count }, hashOf) }
 }
 
-/** Checks that only the last entry names Secrets, and that the namespace may name them. */
+/** Checks that only the last entry references Secrets, and that the namespace may do so. */
 function checkSecrets(
   { namespace, spec: { match } }: CheckInput,
   granted: readonly DomainGrant[],
   domain: string,
 ): Rejection | undefined {
-  const at = match.findIndex(hasSecrets)
+  const at = match.findIndex(referencesSecrets)
   if (at === -1) return undefined
   const entry = `spec.match[${at}]`
   if (at < match.length - 1) {
-    const message = `${entry} must not name Secrets: only the last entry may`
+    const message = `${entry} must not reference Secrets: only the last entry may`
     return { accepted: false, reason: 'Invalid', message }
   }
   if ((match[at]?.value ?? '') !== '') {
-    const message = `${entry} must not have a value and name Secrets: remove one`
+    const message = `${entry} must not have a value and reference Secrets: remove one`
     return { accepted: false, reason: 'Invalid', message }
   }
   if (granted.some((grant) => grant.domain === domain && grant.apiKeys === true)) return undefined
-  const message = `${entry} must not name Secrets: namespace ${namespace} may not take API keys`
-  const cause = `ratelimit.domains does not allow it in domain ${quote(domain)}`
-  return { accepted: false, reason: 'NotAllowed', message: `${message}: ${cause}` }
+  const cause = `${entry} references Secrets, but namespace ${namespace} may not use API keys`
+  const message = `${cause} in domain ${quote(domain)}: set apiKeys in ratelimit.domains`
+  return { accepted: false, reason: 'NotAllowed', message }
 }
 
-/** A string of a user in a message. */
+/** Quotes and truncates a user's string for a message. */
 export function quote(name: string): string {
   const { length } = name
   return JSON.stringify(
@@ -121,7 +127,7 @@ export function quote(name: string): string {
   )
 }
 
-function listed(domains: readonly string[]): string {
+function quoteAll(domains: readonly string[]): string {
   const names = domains.slice(0, NAMES_LISTED_MAX).map(quote).join(', ')
   const more = domains.length - NAMES_LISTED_MAX
   return more > 0 ? `${names} and ${more} more` : names
@@ -142,11 +148,11 @@ function domainOf(
   if (domain === '' && domains.length === 1) return first
   if (domain === '') {
     const message = `spec.domain is required, because namespace ${namespace} may write to several`
-    return { accepted: false, reason: 'Invalid', message: `${message}: ${listed(domains)}` }
+    return { accepted: false, reason: 'Invalid', message: `${message}: ${quoteAll(domains)}` }
   }
   if (domains.includes(domain)) return domain
   const message = `namespace ${namespace} may not write to domain ${quote(domain)}`
-  const allowed = `it may write to ${listed(domains)}`
+  const allowed = `it may write to ${quoteAll(domains)}`
   return { accepted: false, reason: 'NotAllowed', message: `${message}: ${allowed}` }
 }
 
@@ -156,7 +162,7 @@ function limitsOf({ namespace, spec, apiKeys }: CheckInput, isShared: boolean): 
       key: key.toWellFormed(),
       value: value.toWellFormed(),
     })),
-    ...(spec.match.some(hasSecrets) && { hashes: apiKeys?.hashes ?? [] }),
+    ...(spec.match.some(referencesSecrets) && { hashes: apiKeys?.hashes ?? [] }),
     limits: spec.limits,
     mode: spec.mode,
     replaces: spec.replaces ?? [],
@@ -166,7 +172,7 @@ function limitsOf({ namespace, spec, apiKeys }: CheckInput, isShared: boolean): 
   }
 }
 
-interface Place {
+interface GrantedLimits {
   readonly domain: string
   readonly limits: DescriptorLimits
   readonly granted: readonly DomainGrant[]
@@ -174,7 +180,7 @@ interface Place {
 
 function checkGrants(
   namespace: string,
-  { domain, limits, granted: all }: Place,
+  { domain, limits, granted: all }: GrantedLimits,
 ): Rejection | undefined {
   const [first] = limits.match
   const granted = all.filter((grant) => grant.domain === domain)
@@ -183,12 +189,14 @@ function checkGrants(
   )
   if (isGranted) return undefined
   const entries = granted.flatMap(({ below }) => (below ? [`${below.key}=${below.value}`] : []))
-  const message = `spec.match must start with ${listed(entries)} in domain ${quote(domain)}`
-  const cause = `namespace ${namespace} may only write there`
+  const [start, place] =
+    entries.length > 1 ? ['with one of', 'these entries'] : ['with', 'this entry']
+  const message = `spec.match must start ${start} ${quoteAll(entries)} in domain ${quote(domain)}`
+  const cause = `namespace ${namespace} may write only below ${place}`
   return { accepted: false, reason: 'NotAllowed', message: `${message}: ${cause}` }
 }
 
-/** The faults, with the paths and the names of the spec. */
+/** Translates the parser's faults to the fields of the spec. */
 function faultsOf(faults: readonly RuleFault[]): Pick<Rejection, 'message'> {
   const shown = faults.slice(0, FAULTS_LISTED_MAX).map(({ path = '', message }) => {
     const cause = message

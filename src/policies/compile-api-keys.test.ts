@@ -52,11 +52,11 @@ test('each API key has its own rule, with only the hash of the key', () => {
 })
 
 test('without keys, the policy is valid and its limits apply to no request', () => {
-  const problem = { reason: 'SecretNotFound', message: 'no Secret partners exists' } as const
+  const problem = { reason: 'SecretNotFound', message: 'Secret "partners" not found' } as const
   const policies = [withKeys('shop/keys', { hashes: [], problem })]
   expect(outcomesOf(policies).get('shop/keys')).toEqual({
     ...{ accepted: true, reason: 'SecretNotFound' },
-    message: 'the limiters receive the policy with 0 API keys; no Secret partners exists',
+    message: 'the limiters receive the policy with 0 API keys; Secret "partners" not found',
   })
   expect(matchOf(policies, 'one')).toBe('no-rule')
 })
@@ -83,14 +83,20 @@ test.each([
 ])('%s of one policy and the API keys of another conflict: the older is accepted', (_, entry) => {
   const plain = (createdMs: number) =>
     policy('shop/plain', { match: [create, { key: 'api_key', ...entry }], createdMs })
-  const other = (name: string) =>
-    `the older policy shop/${name} has another kind of values of the key "api_key" in domain ` +
-    '"shop": a key has either values or API keys'
+  const other = (name: string, [theirs, own]: readonly [string, string]) =>
+    `the older policy shop/${name} matches ${theirs} of the key "api_key" in domain "shop", ` +
+    `and this one ${own}: after the same entries, a key can match only one kind`
   const rejected = { accepted: false, reason: 'Conflicted' }
   const keysFirst = outcomesOf([withKeys('shop/keys', keys('one')), plain(1)])
-  expect(keysFirst.get('shop/plain')).toEqual({ ...rejected, message: other('keys') })
+  expect(keysFirst.get('shop/plain')).toEqual({
+    ...rejected,
+    message: other('keys', ['API keys', 'plain values']),
+  })
   const plainFirst = outcomesOf([withKeys('shop/keys', keys('one'), { createdMs: 1 }), plain(0)])
-  expect(plainFirst.get('shop/keys')).toEqual({ ...rejected, message: other('plain') })
+  expect(plainFirst.get('shop/keys')).toEqual({
+    ...rejected,
+    message: other('plain', ['plain values', 'API keys']),
+  })
 })
 
 test('an API key in two Secrets belongs to the older policy', () => {
@@ -103,7 +109,7 @@ test('an API key in two Secrets belongs to the older policy', () => {
     accepted: true,
     message:
       'the limiters receive the policy with 1 API key; ' +
-      '2 more are in older policies, such as shop/older',
+      '2 more belong to older policies, such as shop/older',
   })
   expect(() => rulesOf(compile(policies, GRANTS))).not.toThrow()
   const same = [withKeys('shop/a', keys('one')), withKeys('shop/b', keys('one'), { createdMs: 1 })]
@@ -145,8 +151,8 @@ test('the limiter accepts all mixtures of values and keys; their order has no ef
         rulesOf(compiled)
         expect(compile(shuffled, GRANTS)).toEqual(compiled)
         for (const { message = '' } of compiled.outcomes.values()) {
-          if (message.includes('another kind of values')) conflicts++
-          if (message.includes('are in older policies')) shared++
+          if (message.includes('can match only one kind')) conflicts++
+          if (message.includes('belong to older policies')) shared++
         }
       },
     ),
@@ -160,15 +166,39 @@ test.each<readonly [string, readonly PolicyEntry[], ...string[]]>([
     'other/p',
     [partner],
     'NotAllowed',
-    'spec.match[0] must not name Secrets: namespace other may not take API keys: ' +
-      'ratelimit.domains does not allow it in domain "shop"',
+    'spec.match[0] references Secrets, but namespace other may not use API keys in domain ' +
+      '"shop": set apiKeys in ratelimit.domains',
   ],
-  ['shop/p', [partner, create], 'Invalid', 'spec.match[0] must not name Secrets: only the last'],
+  [
+    'shop/p',
+    [partner, create],
+    'Invalid',
+    'spec.match[0] must not reference Secrets: only the last',
+  ],
   ['shop/p', [{ ...partner, value: 'x' }], 'Invalid', 'spec.match[0] must not have a value and'],
 ])('the policy %s with %j is %s: %s', (id, match, ...expected) => {
   const [reason, message = ''] = expected
   const outcome = outcomesOf([policy(id, { match, apiKeys: keys('one') })]).get(id)
   expect(outcome).toMatchObject({ reason, message: expect.stringContaining(message) })
+})
+
+test('keys that older policies have take no bytes of the share from the others', () => {
+  const grants = [{ domain: 'shop', namespaces: ['shop'], apiKeys: true, bytes: 100_000 }]
+  const own = Array.from({ length: 20 }, (_, at) => `own-${at}`)
+  const shared = Array.from({ length: 200 }, (_, at) => `shared-${at}`)
+  const policies = [
+    withKeys('shop/older', keys(...shared)),
+    withKeys('shop/younger', keys(...own, ...shared), { match: [create, gold], createdMs: 1 }),
+  ]
+  const compiled = compile(policies, grants)
+  expect(compiled.outcomes.get('shop/younger')).toEqual({
+    accepted: true,
+    message:
+      'the limiters receive the policy with 20 API keys; ' +
+      '200 more belong to older policies, such as shop/older',
+  })
+  const { children } = rulesOf(compiled).get('shop')?.exact.get('route')?.get('create') ?? {}
+  expect(children?.exact.get('api_key')?.size).toBe(220)
 })
 
 test('keys count towards the share of the namespace, and those beyond it are ignored', () => {

@@ -1,4 +1,4 @@
-// The compiler: examples, the sentence of each rejection, and its bounds.
+// The compiler: examples, the message of each rejection, and its bounds.
 import { expect, test } from '@jest/globals'
 import { GRANTS, LIMIT, policy, rulesOf } from '../../test/kit/policies/random-policies.ts'
 import { listRules } from '../limits/rule-tree.ts'
@@ -96,7 +96,12 @@ test.each<readonly [string, Partial<PolicySpec>, string, string]>([
   ['x/p', {}, 'NotAllowed', 'namespace x may not write to any domain'],
   ['a/p', { domain: 'shop' }, 'NotAllowed', 'it may write to "edge"'],
   ['a/p', {}, 'NotAllowed', 'spec.match must start with "tenant=a" in domain "edge"'],
-  ['a/p', { match: [{ key: 'tenant' }] }, 'NotAllowed', 'spec.match must start with "tenant=a"'],
+  [
+    'a/p',
+    { match: [{ key: 'tenant' }] },
+    'NotAllowed',
+    'namespace a may write only below this entry',
+  ],
   ['b/p', {}, 'Invalid', 'spec.domain is required, because namespace b may write to several'],
   ['shop/p', { match: [] }, 'Invalid', 'spec.match must have 1 to 32 entries: it has 0'],
   ['shop/p', { match: long }, 'Invalid', 'spec.match must have 1 to 32 entries: it has 33'],
@@ -122,6 +127,17 @@ test.each<readonly [string, Partial<PolicySpec>, string, string]>([
   expect(outcome).toMatchObject({ reason, message: expect.stringContaining(message) })
 })
 
+test('with several granted first entries, the message lists them', () => {
+  const grants = ['a', 'b'].map((value) => ({
+    ...{ domain: 'd', namespaces: ['n'], below: { key: 'tenant', value } },
+  }))
+  expect(compile([policy('n/p')], grants).outcomes.get('n/p')).toMatchObject({
+    message:
+      'spec.match must start with one of "tenant=a", "tenant=b" in domain "d": ' +
+      'namespace n may write only below these entries',
+  })
+})
+
 test('a namespace with too many policies exceeds only its own share', () => {
   const limit = (at: number) => ({ name: `${at}`, algorithm: 'FixedWindow', unlimited: true })
   const many = Array.from({ length: 1000 }, (_, at) =>
@@ -143,7 +159,7 @@ test('a namespace with too many policies exceeds only its own share', () => {
   expect(compiled.outcomes.get('b/v')).toEqual({ accepted: true })
   expect(rulesOf(compiled).has('own')).toBe(true)
   const rejected = [...compiled.outcomes.values()].filter(({ accepted }) => !accepted)
-  const message = `the policies of namespace a must have at most ${SHARE_BYTES} bytes together`
+  const message = `the policies of namespace a exceed their share of ${SHARE_BYTES} bytes: this`
   expect(rejected[0]).toMatchObject({
     reason: 'TooMany',
     message: expect.stringContaining(message),
@@ -190,7 +206,7 @@ test.each<readonly [string, Partial<PolicySpec>]>([
   expect(compiled.version).toBe(same.version)
 })
 
-test('without its grant, or if an older policy has its match, the last accepted spec ends', () => {
+test('the last accepted spec is removed without its grant, or for an older policy', () => {
   const invalid = edited('n/p', { limits: [] }, {})
   const elsewhere = [{ domain: 'e', namespaces: ['n'] }]
   expect([...compile([invalid], elsewhere).active]).toEqual([])

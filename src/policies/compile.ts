@@ -1,7 +1,7 @@
 // Compiles RateLimitPolicies into the rules that the limiters receive by xDS. Pure: the same
 // policies and grants, in any order, result in the same bytes.
 import { createHash } from 'node:crypto'
-import { type Acceptance, createAcceptance, nameOf, sizeWithoutKeys } from './acceptance.ts'
+import { createRulesBuilder, nameOf, type RulesBuilder, sizeWithoutKeys } from './acceptance.ts'
 import { type Candidate, type Candidates, createCandidates } from './candidates.ts'
 import { type GrantIndex, indexGrants } from './check-policy.ts'
 import type { AcceptedSpec, DomainGrant, Policy, PolicyOutcome } from './policy.ts'
@@ -22,7 +22,7 @@ export interface Compilation {
   readonly active: ReadonlyMap<string, AcceptedSpec>
 }
 
-/** A namespace's younger policies are rejected without a check. */
+/** Maximum number of policies of a namespace; the youngest are rejected without a check. */
 export const POLICIES_MAX = 1000
 const VERSION_LENGTH = 32
 
@@ -42,7 +42,7 @@ export function createCompiler(
   const index = indexGrants(grants)
   const candidates = createCandidates(index)
   return (policies) => {
-    const { considered, surplus } = oldestOf(policies)
+    const { considered, surplus } = splitByAge(policies)
     const { rules, results } = addAll(index, candidates(considered))
     const outcomes = new Map<string, PolicyOutcome>()
     const active = new Map<string, AcceptedSpec>()
@@ -63,7 +63,7 @@ export function createCompiler(
 }
 
 /** The oldest POLICIES_MAX policies of each namespace, by age, and the others. */
-function oldestOf(policies: readonly Policy[]) {
+function splitByAge(policies: readonly Policy[]) {
   const counts = new Map<string, number>()
   const { considered = [], surplus = [] } = Object.groupBy(
     policies.toSorted(compareAge),
@@ -85,7 +85,7 @@ function compareAge(a: Policy, b: Policy): number {
 }
 
 interface Pass {
-  readonly rules: Acceptance
+  readonly rules: RulesBuilder
   readonly results: readonly Result[]
 }
 
@@ -96,15 +96,18 @@ interface Result {
   readonly added: Candidate | undefined
 }
 
-/** So often a change can release bytes that another change of the same namespace waits for. */
+/**
+ * Maximum number of passes. In each pass, changes can use the bytes that changes of the previous
+ * pass released.
+ */
 const PASSES_MAX = 5
 
-/** Adds the policies; compiling them with the result as their last specs has the same result. */
+/** Adds the policies, until another pass changes nothing (a fixed point) or after PASSES_MAX. */
 function addAll(grants: GrantIndex, all: readonly Candidates[]): Pass {
   let given = all
   let latest = addOnce(grants, given)
   for (let passes = 1; passes < PASSES_MAX; passes++) {
-    if (!latest.results.some(({ outcome }) => isLimited(outcome))) break
+    if (!latest.results.some(({ outcome }) => lacksBytes(outcome))) break
     const next = given.map((each, at) => {
       const { added = each.last } = latest.results[at] ?? {}
       return added === each.last ? each : { ...each, last: added }
@@ -117,13 +120,13 @@ function addAll(grants: GrantIndex, all: readonly Candidates[]): Pass {
 }
 
 /** Whether more of the share would change the outcome. */
-function isLimited({ reason }: PolicyOutcome): boolean {
+function lacksBytes({ reason }: PolicyOutcome): boolean {
   return reason === 'TooMany' || reason === 'KeysIgnored'
 }
 
-/** Adds the wanted spec of each policy, or else its last one. */
+/** Adds the current spec of each policy, or else its last accepted one. */
 function addOnce(grants: GrantIndex, all: readonly Candidates[]): Pass {
-  const rules = createAcceptance(grants)
+  const rules = createRulesBuilder(grants)
   const reserved = new Map<string, number>()
   const reserve = ({ policy: { namespace }, last }: Candidates, factor: 1 | -1) => {
     if (last === undefined) return
@@ -131,18 +134,18 @@ function addOnce(grants: GrantIndex, all: readonly Candidates[]): Pass {
   }
   for (const each of all) reserve(each, 1)
   const results = all.map((each): Result => {
-    const { policy, wanted, last } = each
+    const { policy, current, last } = each
     reserve(each, -1)
     const reservedBytes = reserved.get(policy.namespace) ?? 0
     const addLast = () => {
-      const isAdded = last && rules.add(policy, last, { reservedBytes, isKept: true }).accepted
+      const isAdded = last && rules.add(policy, last, { reservedBytes, isPrevious: true }).accepted
       return isAdded === true ? last : undefined
     }
-    if ('reason' in wanted) return { policy, outcome: wanted, added: addLast() }
-    const isKept = wanted === last
-    const outcome = rules.add(policy, wanted, { reservedBytes, isKept })
-    if (outcome.accepted) return { policy, outcome, added: wanted }
-    return { policy, outcome, added: isKept ? undefined : addLast() }
+    if ('reason' in current) return { policy, outcome: current, added: addLast() }
+    const isPrevious = current === last
+    const outcome = rules.add(policy, current, { reservedBytes, isPrevious })
+    if (outcome.accepted) return { policy, outcome, added: current }
+    return { policy, outcome, added: isPrevious ? undefined : addLast() }
   })
   return { rules, results }
 }

@@ -6,21 +6,26 @@ import type { DescriptorLimits } from './write-config.ts'
 export interface KeyLevels {
   /** The key of `limits` that has the other kind of values, and the policy with these values. */
   readonly conflictOf: (domain: string, limits: DescriptorLimits) => LevelConflict | undefined
-  /**
-   * Adds the limits of a policy, from the oldest to the youngest. Returns them without the API keys
-   * that an older policy has, and the first of these policies.
-   */
-  readonly add: (domain: string, limits: DescriptorLimits, policy: string) => AddedLimits
+  /** The API keys of `limits` that no older policy has, and an older policy that has others. */
+  readonly ownKeysOf: (domain: string, limits: DescriptorLimits) => OwnKeys
+  /** Adds the limits of a policy, from the oldest to the youngest, with only its own API keys. */
+  readonly add: (domain: string, limits: DescriptorLimits, policy: string) => void
 }
 
-interface LevelConflict {
+/** Why a policy cannot be added. */
+export interface LevelConflict {
   readonly key: string
+  /** The older policy. */
   readonly policy: string
+  /** Whether the older policy matches API keys. */
+  readonly isHashed: boolean
 }
 
-interface AddedLimits {
-  readonly limits: DescriptorLimits
-  readonly older: string | undefined
+/** The API keys that a policy adds to a level. */
+export interface OwnKeys {
+  /** Absent: the limits have no API keys. */
+  readonly hashes: readonly string[] | undefined
+  readonly olderPolicy: string | undefined
 }
 
 interface Level {
@@ -38,28 +43,32 @@ export function createKeyLevels(): KeyLevels {
     conflictOf(domain, limits) {
       for (const { id, key, isHashed } of valuesOf(domain, limits)) {
         const level = levels.get(id)
-        if (level !== undefined && level.isHashed !== isHashed) return { key, policy: level.policy }
+        if (level !== undefined && level.isHashed !== isHashed)
+          return { key, policy: level.policy, isHashed: level.isHashed }
       }
       return undefined
     },
+    ownKeysOf(domain, limits) {
+      const last = valuesOf(domain, limits).find(({ isHashed }) => isHashed)
+      const owners = last && levels.get(last.id)?.owners
+      const taken = limits.hashes?.find((hash) => owners?.has(hash))
+      if (owners === undefined || taken === undefined)
+        return { hashes: limits.hashes, olderPolicy: undefined }
+      const hashes = limits.hashes?.filter((hash) => !owners.has(hash))
+      return { hashes, olderPolicy: owners.get(taken) }
+    },
     add(domain, limits, policy) {
-      let older: string | undefined
-      let hashes = limits.hashes ?? []
       for (const { id, isHashed } of valuesOf(domain, limits)) {
         const level = levels.get(id) ?? { isHashed, policy, owners: new Map<string, string>() }
         levels.set(id, level)
         if (!isHashed) continue
-        const taken = hashes.find((hash) => level.owners.has(hash))
-        older = taken === undefined ? undefined : level.owners.get(taken)
-        hashes = hashes.filter((hash) => !level.owners.has(hash))
-        for (const hash of hashes) level.owners.set(hash, policy)
+        for (const hash of limits.hashes ?? []) level.owners.set(hash, policy)
       }
-      return { limits: limits.hashes === undefined ? limits : { ...limits, hashes }, older }
     },
   }
 }
 
-/** The entries with values; those without fit every level. */
+/** The entries with a value or API keys; one without a value is compatible with both kinds. */
 function valuesOf(domain: string, { match, hashes }: DescriptorLimits) {
   const last = match.length - 1
   return match.flatMap(({ key, value }, at) => {

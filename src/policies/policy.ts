@@ -60,30 +60,36 @@ export interface Policy {
   readonly createdMs: number
   readonly generation: number
   readonly spec: PolicySpec
-  /** The keys of the Secrets that the last entry names; absent: it names none. */
+  /** The keys of the Secrets that the last entry references; absent: it references none. */
   readonly apiKeys?: ApiKeys
   /**
    * The last accepted spec, which the rules contain if `spec` is not accepted, and the keys of the
-   * Secrets that it names.
+   * Secrets that it references.
    */
   readonly accepted?: AcceptedSpec & { readonly apiKeys?: ApiKeys }
 }
 
-/** Which namespaces may write to a domain, or only to what is below one first entry. */
+/**
+ * A grant: these namespaces may write to the domain; with `below`, only policies whose first entry
+ * is this one.
+ */
 export interface DomainGrant {
   readonly domain: string
   readonly namespaces: readonly string[]
   readonly below?: { readonly key: string; readonly value: string }
-  /** Share of the rules that each of the namespaces has, in bytes. @default SHARE_BYTES */
+  /**
+   * Share of the rules that each of the namespaces has, in bytes. The largest `bytes` of the grants
+   * of a namespace applies; SHARE_BYTES if none sets it.
+   */
   readonly bytes?: number
-  /** Whether these policies may name Secrets of their namespace. @default false */
+  /** Whether these policies may reference Secrets of their namespace. @default false */
   readonly apiKeys?: boolean
 }
 
 /**
  * Why the compilation does not contain a policy: `NotAllowed`: its namespace may not write there;
- * `Conflicted`: an older policy has the same match; `Invalid`: the limiter cannot apply it;
- * `TooMany`: its namespace exceeds its share of the rules.
+ * `Conflicted`: an older policy has the same match, or matches the other kind of values of a key;
+ * `Invalid`: the limiter cannot apply it; `TooMany`: its namespace exceeds its share of the rules.
  */
 type RejectionReason = 'NotAllowed' | 'Conflicted' | 'Invalid' | 'TooMany'
 

@@ -1,4 +1,4 @@
-// The identifiers of the rules that a policy results in, by which limiters report counts. Pure.
+// The identifiers of the rules of a policy; limiters report hits under them. Pure.
 import { ruleIdOf } from '../limits/rule-id.ts'
 import { listRules } from '../limits/rule-tree.ts'
 import { parseRules } from '../limits/rules.ts'
@@ -7,7 +7,8 @@ import { writeConfig } from './write-config.ts'
 
 /**
  * The identifiers of a policy's rules. `spec` was accepted, and has its domain; `hashes`: those of
- * its API keys, if it names Secrets. Read by the limiter's own parser, so that both are equal.
+ * its API keys, if it references Secrets. Uses the limiter's parser, so that controller and limiter
+ * derive the same identifiers.
  */
 export function ruleIdsOf(spec: PolicySpec, hashes: readonly string[] | undefined): string[] {
   const { domain = '', limits, mode, onStoreError } = spec

@@ -4,15 +4,16 @@ import type { DomainGrant } from './policy.ts'
 
 /**
  * Maximum size of all policies, in bytes: a response, with the names of its types, stays below the
- * 4 MiB that limiters accept by default. At SIZE_OF_ENTRY it allows fewer than 100,000 descriptors,
- * and with at least 8 bytes for each value fewer than 500,000 values: the bounds of the limiter.
+ * 4 MiB that limiters accept by default. A descriptor counts at least DESCRIPTOR_OVERHEAD_BYTES, so
+ * there are fewer than 100,000, the limiter's maximum. A value has at least 8 bytes, so there are
+ * fewer than 500,000, also the limiter's maximum.
  */
 export const POLICIES_BYTES_MAX = 3.5 * 1024 * 1024
-/** Size of an entry in addition to its bytes. */
-export const SIZE_OF_ENTRY = 37
+/** Bytes counted per descriptor in addition to its serialized size. */
+export const DESCRIPTOR_OVERHEAD_BYTES = 37
 /** Maximum number of namespaces: the controller keeps one watch open for each. */
 export const NAMESPACES_MAX = 100
-/** The share of a namespace whose grants set no `bytes`; all namespaces together can have it. */
+/** Share of a namespace whose grants set no `bytes`: NAMESPACES_MAX fit into POLICIES_BYTES_MAX. */
 export const SHARE_BYTES = Math.floor(POLICIES_BYTES_MAX / NAMESPACES_MAX)
 
 /** The share of each namespace in bytes: the largest `bytes` of its grants, or SHARE_BYTES. */

@@ -24,7 +24,7 @@ export interface DescriptorLimits extends Pick<PolicySpec, 'limits' | 'mode' | '
   /** Values of the last entry, instead of its own: the hashes of API keys. */
   readonly hashes?: readonly string[]
   readonly replaces: readonly string[]
-  /** What the names of limits start with, such as their namespace. */
+  /** Prefix of the limits' names, such as `namespace/`. */
   readonly namePrefix: string
 }
 
@@ -36,7 +36,7 @@ interface Node extends Entry {
 interface Level {
   /** By key, then by value. */
   readonly nodes: Map<string, Map<string, Node>>
-  /** The keys with API keys: the limiter hashes all their values, in every entry. */
+  /** Descriptor keys whose values are API keys: the limiter hashes all values, in every entry. */
   readonly hashedKeys: Set<string>
 }
 
@@ -61,7 +61,7 @@ function addToTree(top: Level, limits: DescriptorLimits): void {
   let level = top
   for (const entry of limits.match.slice(0, -1)) level = nodeAt(level, entry).below
   for (const last of limits.match.slice(-1)) {
-    // Also without API keys, so that no log shows the keys that are no longer valid.
+    // Set even if no API key is left, so that the limiter never logs a revoked one in plain text.
     if (limits.hashes !== undefined) level.hashedKeys.add(last.key)
     const values = limits.hashes ?? [last.value]
     for (const value of values) nodeAt(level, { key: last.key, value }).limits = limits

@@ -213,7 +213,7 @@ test(
         'both containers to be restarted with the last good rules',
         async () => {
           const all = await kubectl('logs', '--namespace', RELEASE, '-l', LIMITER, '--tail', '50')
-          return all.split('last good rules loaded').length === 3
+          return all.split('last valid rules loaded').length === 3
         },
         REPORTED_MS_MAX,
       )

@@ -5,6 +5,7 @@ import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
 import { bareApp } from '../bare-app.ts'
+import { errorHandler } from '../error-handler.ts'
 import { sendMetrics } from '../send-metrics.ts'
 import { listen } from '../serve.ts'
 import { createRateLimitApp, type RateLimitAppDeps } from './app.ts'
@@ -76,8 +77,9 @@ function isOnAdminPort(config: RateLimitListenersDeps['config']): boolean {
   return PROMETHEUS_ADDR.port === ADMIN_PORT && PROMETHEUS_PATH === '/metrics'
 }
 
-function metricsApp({ metrics, config }: RateLimitListenersDeps): Express {
+function metricsApp(deps: RateLimitListenersDeps): Express {
   const app = bareApp()
-  app.get(config.PROMETHEUS_PATH, sendMetrics(metrics.registry))
+  app.get(deps.config.PROMETHEUS_PATH, sendMetrics(deps.metrics.registry))
+  app.use(errorHandler(deps))
   return app
 }

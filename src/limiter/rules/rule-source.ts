@@ -111,7 +111,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     const parsed = files && (await parseCopy(deps, files))
     if (parsed === undefined) return false
     activate(parsed.rules)
-    log.warn({ folder, domains: rules.size }, 'last good rules loaded: the files have faults')
+    log.warn({ folder, domains: rules.size }, 'last valid rules loaded: the files have errors')
     return true
   }
   if ((await load()) === 'rejected') {

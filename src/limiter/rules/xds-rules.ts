@@ -178,7 +178,7 @@ function createRestore(
         continue
       }
       active.activate(parsed.rules)
-      const message = 'last good rules loaded: the xDS server has sent no valid version yet'
+      const message = 'last valid rules loaded: the xDS server has sent no valid version yet'
       log.warn({ ...fields, domains: parsed.rules.size }, message)
       return
     }

@@ -59,7 +59,7 @@ export const ruleFileSettings = {
     '',
   ),
   XDS_FALLBACK_VERSION: stringSetting(
-    'file of a version of the xDS server, gzipped, used if server and RULES_COPY have none',
+    'gzipped rules of the controller, used at the start if server and RULES_COPY have none',
     '',
   ),
 } as const
@@ -134,7 +134,7 @@ export const statisticsSettings = {
     fallback: 0.8,
   }),
   DISABLE_STATS: flagSetting(
-    'whether to send no statistics to statsd; /metrics and /stats are still served',
+    'whether to send no statistics to statsd, whatever USE_STATSD is; /metrics stays',
     false,
   ),
   USE_STATSD: flagSetting('whether statistics are sent to statsd', true),
@@ -150,7 +150,7 @@ export const statisticsSettings = {
     max: '1h',
     fallback: '10s',
   }),
-  EXTRA_TAGS: tagsSetting('tags that are appended to each statsd name, in the form .__tag=value'),
+  EXTRA_TAGS: tagsSetting('tag:value pairs separated by commas, appended to names as .__tag=value'),
   USE_PROMETHEUS: flagSetting(
     'whether /metrics is also served at PROMETHEUS_ADDR and PROMETHEUS_PATH',
     false,

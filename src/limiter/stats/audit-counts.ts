@@ -15,7 +15,7 @@ export interface RuleHits {
 
 /** A report has at most this many rules: less than 64 KiB. The others are in the next report. */
 const RULES_MAX = 1000
-/** The hits of more rules are not counted until the next report. */
+/** Maximum number of rules that are counted between two reports; hits of others are ignored. */
 const RULES_COUNTED_MAX = 10_000
 const COUNT = /^([\w-]{22})=([1-9]\d{0,15})$/
 

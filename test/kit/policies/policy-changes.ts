@@ -30,7 +30,7 @@ export const CHANGE_GRANTS: readonly DomainGrant[] = [
   { domain: 'own', namespaces: TENANTS.slice(14, 17) },
   { domain: 'api', namespaces: TENANTS.slice(17), apiKeys: true },
 ]
-/** All namespaces, with whether their policies may name Secrets. */
+/** All namespaces, with whether their policies may reference Secrets. */
 export const NAMESPACES: ReadonlyMap<string, boolean> = new Map(
   CHANGE_GRANTS.flatMap(({ namespaces, apiKeys = false }) =>
     namespaces.map((namespace) => [namespace, apiKeys] as const),

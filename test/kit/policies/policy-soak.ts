@@ -91,7 +91,7 @@ export class PolicySoak {
   /** The controller that serves the rules. */
   leader(): RoleProcess {
     const found = this.controllers.find(
-      (controller) => controller && hasLogged(controller, 'leading'),
+      (controller) => controller && hasLogged(controller, 'acquired leadership'),
     )
     if (found === undefined) throw new Error('no controller leads')
     return found
