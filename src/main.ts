@@ -95,7 +95,7 @@ async function main([program = '', ...args]: readonly string[]): Promise<void> {
   }
   await stopTracing()
   await flushStdout()
-  process.exit(started.exitCode) // also if a driver left handles open
+  process.exit(started.exitCode) // even if a driver left handles open
 }
 
 const flushStdout = () => flushed(process.stdout)

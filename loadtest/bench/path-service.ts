@@ -14,7 +14,7 @@ export const LINKS = 1_000_000
 /** The most requested tenth of the links. */
 export const CACHED_LINKS = LINKS / 10
 /** The connections of the load generator. */
-export const CONNECTIONS_MAX = 512
+export const CONNECTIONS_MAX = 1024
 const WARM_UP_READS = 200_000
 /** Enough for all links. */
 const CACHE_MEGABYTES = 512

@@ -68,7 +68,7 @@ export interface DiscoveryRequest {
   readonly error: string | undefined
 }
 
-/** A request as a server reads it: `error` also if it is empty; `node`: the id of the node. */
+/** A request as a server reads it: `error` even if it is empty; `node`: the id of the node. */
 export interface ReceivedRequest extends Omit<DiscoveryRequest, 'node'> {
   readonly node: string
   readonly resourceNames: readonly string[]

@@ -30,14 +30,14 @@ export interface AdsReplica {
   readonly address: string
   /** The version that it accepted last on its stream; empty: none. */
   readonly active: string
-  /** The version that it was sent last, if it rejected it. */
+  /** The last sent version, if the limiter rejected it. */
   readonly rejected: { readonly version: string; readonly message: string } | undefined
 }
 
 /** A running server. */
 export interface AdsServer {
   readonly port: number
-  /** Sends a version to every limiter, also to those that connect later. */
+  /** Sends a version to every limiter, including those that connect later. */
   publish(version: PublishedVersion): void
   /** The limiters that have subscribed to rules, one for each connection. */
   replicas(): readonly AdsReplica[]

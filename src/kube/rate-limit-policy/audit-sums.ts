@@ -1,5 +1,5 @@
 // Sums what the policies in mode Audit would have denied, from the reports of all limiters, and
-// decides when a status reports it. Only the status keeps the sums beyond this leader.
+// decides when a status reports it. Only the sums in the status survive a change of the leader.
 import { ruleIdsOf } from '../../policies/rule-ids.ts'
 import { formatTime } from '../conditions.ts'
 import { keyOf } from '../objects.ts'
@@ -41,7 +41,7 @@ export interface AuditSums {
 
 /** A status is written at most once in this time, except for the first hits. */
 export const AUDIT_WRITE_MS = 5 * 60_000
-/** By so much of its value the sum must increase before it is written. */
+/** Minimum relative increase of the sum before it is written. */
 const INCREASE_MIN = 0.1
 
 interface Sum {

@@ -1,11 +1,11 @@
 // The limiters: those that are connected, and those that have disconnected recently. A limiter that
-// reconnects soon changes no number, and one that rejects the rules stays known as such.
+// reconnects soon changes no number, and one that rejects the rules counts as rejecting meanwhile.
 
 /** A connected limiter. */
 interface CountedLimiter {
   /** The number of the version that it applies; 0: none. */
   readonly version: number
-  /** The number of the version that it was sent last, if it rejected that; 0: it did not. */
+  /** The number of the last sent version, if the limiter rejected it; else 0. */
   readonly rejected: number
 }
 
@@ -57,14 +57,14 @@ export function createLimiterCount(): LimiterCount {
     buckets = recent(nowMs)
     const last = buckets.at(-1)
     if (last !== undefined && nowMs - last.startMs < BUCKET_MS)
-      last.versions = highest(last.versions, versions)
+      last.versions = elementwiseMax(last.versions, versions)
     else buckets.push({ startMs: nowMs, versions })
   }
   const total = (nowMs: number) =>
     earlier.find(({ untilMs }) => untilMs > nowMs)?.count ?? connected.length
   const active = (since: number, nowMs: number) =>
     recent(nowMs)
-      .reduce((versions, bucket) => highest(versions, bucket.versions), connected)
+      .reduce((versions, bucket) => elementwiseMax(versions, bucket.versions), connected)
       .filter((version) => version >= since).length
   return {
     observe(limiters, nowMs) {
@@ -116,8 +116,8 @@ function endOf({ startMs }: { readonly startMs: number }): number {
   return startMs + LIMITER_ABSENCE_MS + BUCKET_MS
 }
 
-/** Has as many versions from any number on as the one of the two that has more. */
-function highest(one: Versions, other: Versions): Versions {
+/** The maximum of two descending lists, entry by entry. */
+function elementwiseMax(one: Versions, other: Versions): Versions {
   const [longer, shorter] = one.length < other.length ? [other, one] : [one, other]
   return longer.map((version, at) => Math.max(version, shorter[at] ?? 0))
 }

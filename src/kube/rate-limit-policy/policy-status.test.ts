@@ -102,7 +102,7 @@ test('the messages about limiters name the generation that is active', () => {
   expect(messageOf({ activeGeneration: 1, active: 1 })).toBe('1 of 2 limiters apply generation 1')
 })
 
-test('the status keeps the last accepted spec, also while the rules do not contain it', () => {
+test('the status keeps the last accepted spec, even while the rules do not contain it', () => {
   const accepted = { generation: 1, spec }
   const status = statusOf({ outcome: conflict, activeGeneration: undefined, accepted })
   expect(status.accepted).toEqual(accepted)

@@ -10,7 +10,7 @@ export interface ObservedPolicy {
   readonly outcome: PolicyOutcome
   /** The generation that the rules contain; `undefined`: none. */
   readonly activeGeneration: number | undefined
-  /** The spec that was accepted last, also if the rules do not contain it. */
+  /** The spec that was accepted last, even if the rules do not contain it. */
   readonly accepted: AcceptedSpec | undefined
   /** Limiters that accepted a version with the active generation. */
   readonly active: number

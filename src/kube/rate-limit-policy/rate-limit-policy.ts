@@ -87,7 +87,7 @@ export interface RateLimitPolicyStatus {
   /** The generation of the spec that this status describes. */
   readonly observedGeneration?: number
   /**
-   * The spec that was accepted last. The limiters apply it also while a later one is not
+   * The spec that was accepted last. The limiters apply it even while a later one is not
    * accepted.
    */
   readonly accepted?: {
@@ -97,20 +97,23 @@ export interface RateLimitPolicyStatus {
     readonly spec: RateLimitPolicySpec
   }
   /**
-   * The limiters that are connected to the controller. Absent if no generation of the
-   * policy is active.
+   * The limiters of the controller, including those that lost their connection within
+   * the last 90 s. Absent if no generation of the policy is active.
    */
   readonly replicas?: {
-    /** Limiters that acknowledged rules with the accepted generation of the policy. */
+    /**
+     * Limiters that acknowledged rules with the accepted generation of the policy,
+     * including those that lost their connection within the last 10 s.
+     */
     readonly active: number
-    /** All of them. */
+    /** All limiters. */
     readonly total: number
   }
   /** What the active generation would have denied. Present only if its mode is Audit. */
   readonly audit?: {
     /**
-     * Hits beyond a limit of the policy, at least; a hit beyond two limits counts twice.
-     * Updated at most every 5 minutes, after an increase of 10 %.
+     * Lower bound of the hits that Enforce would have denied; a hit beyond two limits
+     * counts twice. Updated at most every 5 minutes, after an increase of 10 %.
      */
     readonly wouldDeny: number
     /** When the count started. */

@@ -123,7 +123,7 @@ test('a new leader does not wait for a limiter that stops', async () => {
   expect(shownOf(before)).toEqual(['Programmed 2', 'Programmed 2'])
 })
 
-test('a limiter that stops does not count, also if it has just accepted a version', async () => {
+test('a limiter that stops does not count, even if it has just accepted a version', async () => {
   const given = startReports()
   const { world, reports, limiter, set, writeAll, compileAll, version } = given
   set(limiter('l1'), limiter('l2'), limiter('l3'))

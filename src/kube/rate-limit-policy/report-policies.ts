@@ -26,7 +26,7 @@ export interface ConnectedLimiter {
   readonly address: string
   /** The version that it accepted last; empty: none. */
   readonly active: string
-  /** The version that it was sent last, if it rejected it. */
+  /** The last sent version, if the limiter rejected it. */
   readonly rejected: { readonly version: string; readonly message: string } | undefined
 }
 
@@ -155,7 +155,7 @@ function createStatusDecision(
 interface ObservedLimiters {
   readonly observe: () => void
   readonly leave: PolicyReports['leave']
-  /** The limiters, for a policy that is in all versions from a number on. */
+  /** The state of the limiters for a policy that every version since number `since` contains. */
   readonly stateFor: (
     since: number,
   ) => Pick<ObservedPolicy, 'active' | 'total' | 'isRejected' | 'expected'>

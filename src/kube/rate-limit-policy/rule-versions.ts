@@ -27,7 +27,7 @@ export interface RuleVersions {
   readonly record: (policies: readonly Policy[], compilation: Compilation) => void
   /** A policy of the newest compilation by `namespace/name`. */
   readonly get: (key: string) => CompiledPolicy | undefined
-  /** The spec of a policy that was accepted last, also if its status does not have it yet. */
+  /** The spec of a policy that was accepted last, even if its status does not have it yet. */
   readonly lastAcceptedOf: (policy: RateLimitPolicy) => AcceptedSpec | undefined
   /** The number of a version; 0 if it is unknown. */
   readonly numberOf: (version: string) => number

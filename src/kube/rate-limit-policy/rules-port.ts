@@ -23,7 +23,7 @@ export interface RulesServer {
   close(): Promise<void>
 }
 
-/** What the limiters cause. */
+/** Callbacks for events of limiters. */
 export interface LimiterEvents {
   /** Called when the state of a limiter changes. */
   readonly onChange: () => void
@@ -47,7 +47,7 @@ export interface RulesPortDeps {
 
 /** The port of a leader. */
 export interface RulesPort {
-  /** Sends a version to every limiter, also to those that connect later. */
+  /** Sends a version to every limiter, including those that connect later. */
   readonly publish: (rules: CompiledVersion) => void
   /** The connected limiters. */
   readonly replicas: () => readonly ConnectedLimiter[]

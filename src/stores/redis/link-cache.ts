@@ -13,7 +13,7 @@ import {
 
 /** The Redis commands; each rejects with StoreError if it fails or times out. */
 export interface LinkCacheCommands {
-  /** The value as a string with one character per byte, also if it is not valid UTF-8. */
+  /** The value as a string with one character per byte, even if it is not valid UTF-8. */
   get(key: string): Promise<string | null>
   /** Sets a value for `ms` unless the key exists; resolves to whether it was set. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
