@@ -201,7 +201,6 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
       } catch (error) {
         latest = undefined // re-read before the next attempt
         if (!hasStatus(error, 409) && !hasStatus(error, 404)) throw error
-        mayHold = false
         return 'conflict'
       }
     },

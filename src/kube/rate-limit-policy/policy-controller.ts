@@ -164,7 +164,8 @@ function createLeader(
     readonly enqueue: (key: string, ms: number) => void
   },
 ): Leader {
-  const { policies, port, grants, scheduler, metrics, log } = deps
+  const { policies, port, grants, scheduler } = deps
+  const guard = createGuard(deps)
   const compile = createCompiler(grants)
   const outputs = createOutputs(deps)
   const versions = createRuleVersions()
@@ -183,7 +184,8 @@ function createLeader(
         compiling.trigger() // the Lease may still be renewed
         return
       }
-      try {
+      const failed = 'policies not compiled: the limiters keep their rules'
+      guard({ task: 'compile-policies', failed }, () => {
         const compiled = policies.list().map((policy) => {
           const secrets = policies.secretsOf(policy.metadata.namespace)
           return policyOf(policy, secrets, versions.lastAcceptedOf(policy))
@@ -191,11 +193,7 @@ function createLeader(
         const compilation = compile(compiled)
         versions.record(compiled, compilation)
         outputs.publish(compilation)
-      } catch (err) {
-        // A defect: the limiters keep the last version, and the next change is compiled.
-        metrics.backgroundFailures.inc({ task: 'compile-policies' })
-        log.error({ err }, 'policies not compiled: the limiters keep their rules')
-      }
+      })
       reporting.trigger()
     },
   })
@@ -203,16 +201,16 @@ function createLeader(
   return {
     onPolicyChanged: compiling.trigger,
     onStatusChanged: reporting.trigger,
-    onLeave: reports.leave,
+    onLeave(active) {
+      guard({ task: 'count-limiters', failed: 'limiter that stops still counts' }, () => {
+        reports.leave(active)
+      })
+    },
     onAudit(counts) {
-      try {
+      guard({ task: 'audit-policies', failed: 'hits of policies in Audit not counted' }, () => {
         if (reports.addAudit(counts)) reporting.trigger()
         else reporting.recheckLater()
-      } catch (err) {
-        // A defect: the hits of this report are not counted.
-        metrics.backgroundFailures.inc({ task: 'audit-policies' })
-        log.error({ err }, 'hits of policies in Audit not counted')
-      }
+      })
     },
     write: (key, signal) => outputs.write(key, signal) ?? reports.write(key, signal),
     counts: reports.counts,
@@ -220,6 +218,18 @@ function createLeader(
       compiling.cancel()
       reporting.cancel()
     },
+  }
+}
+
+/** Runs functions of the leader; an error is a defect that must not end it: counted and logged. */
+function createGuard({ metrics, log }: Pick<PolicyControllerDeps, 'metrics' | 'log'>) {
+  return ({ task, failed }: { task: string; failed: string }, run: () => void): void => {
+    try {
+      run()
+    } catch (err) {
+      metrics.backgroundFailures.inc({ task })
+      log.error({ err }, failed)
+    }
   }
 }
 

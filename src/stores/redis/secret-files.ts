@@ -1,4 +1,4 @@
-// Reads the files with the secrets of a connection to Redis, at the start and while the process runs.
+// Reads the files with the secrets of a connection to Redis: at the start, and when they change.
 // `reload-secrets.ts` applies changed secrets to the open connection.
 import { readFileSync, statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
