@@ -145,6 +145,7 @@ async function describeCluster(given: {
     async kubectl(args, input) {
       const command = [join(programs, 'kubectl'), '--kubeconfig', kubeconfig, ...args]
       const running = run('nsenter', [...inside, '--', ...command], options)
+      running.child.stdin?.on('error', () => undefined) // the exit code reports the failure
       running.child.stdin?.end(input)
       return (await running).stdout
     },

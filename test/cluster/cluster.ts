@@ -23,6 +23,7 @@ export async function tryRun(
   input?: string,
 ): Promise<CommandResult> {
   const running = run(command, args, { timeout: RUN_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX })
+  running.child.stdin?.on('error', () => undefined) // the exit code reports the failure
   running.child.stdin?.end(input)
   return running.then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),

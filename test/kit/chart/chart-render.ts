@@ -99,6 +99,7 @@ export async function tryRender(options: RenderOptions): Promise<Rendering> {
       const exitCode = error === null ? 0 : Number(error.code ?? 1)
       resolve({ exitCode, manifests, error: message })
     })
+    child.stdin?.on('error', () => undefined) // the exit code reports the failure
     child.stdin?.end(JSON.stringify(values))
   })
 }
