@@ -138,6 +138,14 @@ describe('within the allowance', () => {
     expect(JSON.stringify(pod.requests)).not.toContain('curtail-beyond')
   })
 
+  test('a redirect beyond it with a body that is too large has none of its headers', async () => {
+    const client = newClient()
+    await useAllowance(first, client)
+    const body = `8000\r\n${'x'.repeat(0x8000)}\r\n0\r\n\r\n`
+    const request = { path: '/known', client, headers: { 'Transfer-Encoding': 'chunked' }, body }
+    const response = await first.send(request)
+    expect([response.status, headersOf(response, headerNames[1])]).toEqual([413, []])
+  })
   test('the header of a client has no effect, and pods never receive it', async () => {
     const before = await calls()
     const headers = { 'X-Curtail-Beyond': '1' }
