@@ -1,6 +1,7 @@
 // Reads the JSON report of a jest run.
 import { readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 
 /** The members of jest's report that are read here. */
 interface JestReport {
@@ -8,14 +9,24 @@ interface JestReport {
   readonly testResults: readonly {
     readonly name: string
     readonly status: string
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+    readonly message: string
+    readonly assertionResults: readonly TestResult[]
   }[]
 }
+
+interface TestResult {
+  readonly fullName: string
+  readonly status: string
+  readonly failureMessages?: readonly string[]
+}
+
+/** Characters of the reason of a failure: its message and the first places of its stack. */
+const REASON_CHARACTERS_MAX = 1200
 
 /** The result of a run. */
 export interface Count {
   readonly passed: number
-  /** One line for each failure. */
+  /** One entry for each failure: its test, then the reason. */
   readonly failures: readonly string[]
 }
 
@@ -23,6 +34,12 @@ export interface Count {
 export function printCount({ passed, failures }: Count): void {
   for (const failure of failures) process.stdout.write(`${failure}\n`)
   process.stdout.write(`${String(passed)} passed, ${String(failures.length)} failed\n`)
+}
+
+/** A failure with its indented reason, so that the last lines of a log suffice. */
+function withReason(failure: string, reason: string): string {
+  const plain = stripVTControlCharacters(reason).slice(0, REASON_CHARACTERS_MAX).trimEnd()
+  return plain === '' ? failure : `${failure}\n${plain.replace(/^/gm, '    ')}`
 }
 
 /**
@@ -39,8 +56,12 @@ export async function countTests(
   const failures = report.testResults.flatMap((suite) => {
     const file = relative(process.cwd(), suite.name)
     const failed = suite.assertionResults.filter((test) => !good.includes(test.status))
-    const lines = failed.map((test) => `FAILED ${file}: ${test.fullName} (${test.status})`)
-    return suite.status === 'failed' && lines.length === 0 ? [`FAILED ${file}`] : lines
+    const entries = failed.map((test) => {
+      const name = `FAILED ${file}: ${test.fullName} (${test.status})`
+      return withReason(name, test.failureMessages?.join('\n') ?? '')
+    })
+    const isOnlySuite = suite.status === 'failed' && entries.length === 0
+    return isOnlySuite ? [withReason(`FAILED ${file}`, suite.message)] : entries
   })
   // A run can fail after its last test: an open handle, an error in a timer, a crash.
   if (failure !== undefined && failures.length === 0) {

@@ -11,6 +11,8 @@ import { waitFor } from '../../kit/wait-for.ts'
 const START_MS_MAX = 30_000
 const TEST_MS_MAX = 60_000
 const CODES_HELD_MAX = 1200
+/** So many minted blocks of 1,000 codes need no refill. */
+const BLOCKS_MIN = 10
 const target = 'https://example.com/'
 
 let service: Standalone
@@ -31,6 +33,7 @@ afterAll(async () => {
 }, START_MS_MAX)
 
 const nameOf = (response: RawResponse) => String(jsonOf(response)['type']).split('/').at(-1)
+const poolRow = () => db.prepare('SELECT * FROM code_pools').get() ?? {}
 const expectUnavailable = (response: RawResponse) => {
   expect([response.status, nameOf(response)]).toEqual([503, 'store-unavailable'])
   expect(Number(headerOf(response, 'Retry-After'))).toBeGreaterThanOrEqual(1)
@@ -69,8 +72,12 @@ test(
 test(
   'creates return 503 pool-empty while the pool is empty, but aliases and redirects work',
   async () => {
-    const { secret_fingerprint: fingerprint = '' } =
-      db.prepare('SELECT secret_fingerprint FROM code_pools').get() ?? {}
+    // A refill that is in progress would still add its blocks to the empty pool.
+    await waitFor('a create, and the refill after it', async () => {
+      const { status } = await client.create({ long_url: target })
+      return status === 201 && (poolRow()['minted'] as number) >= BLOCKS_MIN
+    })
+    const { secret_fingerprint: fingerprint = '' } = poolRow()
     // A pool of another secret is not refilled.
     db.exec("UPDATE code_pools SET claimed = minted, secret_fingerprint = 'another'")
     let response = await client.create({ long_url: target })

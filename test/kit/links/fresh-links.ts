@@ -115,6 +115,7 @@ export async function createDuringFault(given: {
   const createClients = openHttpClients(machines.creates.slice(0, 1))
   if (writer === undefined) throw new Error('no create process')
   try {
+    await untilCacheIsUsed(machines) // by the writer too, after an earlier fault
     await waitFor('the negative cache entry', async () => {
       // Retried, as a lookup that timed out does not write the cache entry.
       for (const reader of readers.all) await mustBeAbsent(reader, alias)
@@ -139,7 +140,7 @@ export async function createDuringFault(given: {
     } finally {
       await stop()
     }
-    await waitFor('every process to use the cache', () => isCacheUsed(machines))
+    await untilCacheIsUsed(machines)
     for (const reader of readers.all) {
       const isFound = async () => isRedirectTo(await reader.send({ path: `/${alias}` }), target)
       await waitFor(`/${alias} on every process (Redis ${fault})`, isFound, RECOVERY_MS_MAX)
@@ -150,13 +151,16 @@ export async function createDuringFault(given: {
   }
 }
 
-/** Whether every process reads the cache: only then would a wrong entry have an effect. */
-async function isCacheUsed({ redis, redirects }: ManyMachines): Promise<boolean> {
-  const client = clientOf(redis.port)
-  await client.ping()
-  client.disconnect()
-  const unavailable = redirects.map((one) => one.metric('curtail_link_cache_unavailable'))
-  return (await Promise.all(unavailable)).every((value) => value === 0)
+/** Waits until every process uses the cache: only then would a wrong entry have an effect. */
+async function untilCacheIsUsed({ redis, creates, redirects }: ManyMachines): Promise<void> {
+  await waitFor('every process to use the cache', async () => {
+    const client = clientOf(redis.port)
+    await client.ping()
+    client.disconnect()
+    const machines = [...creates, ...redirects]
+    const unavailable = machines.map((one) => one.metric('curtail_link_cache_unavailable'))
+    return (await Promise.all(unavailable)).every((value) => value === 0)
+  })
 }
 
 async function isCachedAsAbsent({ redis }: ManyMachines, alias: string): Promise<boolean> {
