@@ -81,6 +81,15 @@ export interface Algorithm {
   scriptNumbers(limit: Limit): readonly number[]
   /** How long a refund of these hits cannot reduce the count of a later window. */
   refundableUs(decision: Decision, limit: Limit): number
+  /**
+   * A lower bound of the hits that remain `elapsedUs` after this decision, if none is counted since:
+   * from what it reports, without the state.
+   */
+  remainingAfter(
+    decision: Pick<Decision, 'remaining' | 'resetUs'>,
+    elapsedUs: number,
+    limit: Limit,
+  ): number
   /** Decides whether the hits are admitted; never reads a clock. */
   decide(input: DecisionInput): Decision
 }

@@ -3,6 +3,8 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { CounterState, Limit } from './algorithm.ts'
 import { algorithms } from './algorithms.ts'
+import { slidingWindowCounter } from './sliding-window-counter.ts'
+import { tokenBucket } from './token-bucket.ts'
 
 const limits = fc.record({
   requests: fc.integer({ min: 1, max: 50 }),
@@ -173,5 +175,32 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
         }),
       )
     })
+
+    test('never reports more hits than remain later', () => {
+      const elapsed = fc.integer({ min: 0, max: 2 ** 33 })
+      const property = fc.property(limits, steps, elapsed, (parameters, history, elapsedUs) => {
+        const limit = limitOf(parameters)
+        replayHistory(limit, history, ({ state, nowUs, decision }) => {
+          const stored = decision.next ?? state
+          const later = elapsedUs < decision.expiresInUs ? stored : undefined
+          const peek = { state: later, hits: 0, nowUs: nowUs + elapsedUs, limit }
+          const lowerBound = algorithm.remainingAfter(decision, elapsedUs, limit)
+          expect(lowerBound).toBeLessThanOrEqual(algorithm.decide(peek).remaining)
+          expect(lowerBound).toBeGreaterThanOrEqual(0)
+        })
+      })
+      fc.assert(property)
+    })
   },
 )
+
+test.each([
+  [tokenBucket, 5_000_000, 50],
+  [slidingWindowCounter, 15_000_000, 50],
+  [slidingWindowCounter, 10_000_000, 0],
+])('$name regains hits before its reset', (algorithm, elapsedUs, remaining) => {
+  const limit = { requests: 100, burst: 100, windowUs: 10_000_000, denyConsumes: false }
+  const input = { state: undefined, hits: 100, nowUs: START_US, limit }
+  const decision = algorithm.decide(input)
+  expect(algorithm.remainingAfter(decision, elapsedUs, limit)).toBe(remaining)
+})

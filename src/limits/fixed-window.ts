@@ -17,6 +17,7 @@ export const fixedWindow: Algorithm = {
   checkLimit: () => undefined,
   scriptNumbers: () => [],
   refundableUs: ({ resetUs }) => resetUs,
+  remainingAfter: ({ remaining }) => remaining,
   decide(input) {
     const { hits, nowUs, limit } = input
     const { requests, windowUs, denyConsumes } = limit

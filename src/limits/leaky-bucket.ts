@@ -12,6 +12,7 @@ export const leakyBucket: Algorithm = {
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
   refundableUs: () => Infinity,
+  remainingAfter: ({ remaining }) => remaining,
   // As with the other algorithms, a call with more hits than `requests` is never admitted.
   decide: (input) =>
     decideBucket(input, {

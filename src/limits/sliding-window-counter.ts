@@ -11,6 +11,12 @@ export const slidingWindowCounter: Algorithm = {
   checkLimit: () => undefined,
   scriptNumbers: () => [],
   refundableUs: ({ resetUs }, { windowUs }) => resetUs % windowUs || windowUs,
+  /** As if all hits were in the current window, so that they overlap the limit for longest. */
+  remainingAfter({ remaining, resetUs }, elapsedUs, { requests, windowUs }) {
+    const overlapUs = Math.max(0, resetUs - elapsedUs)
+    const share = Math.min(1, overlapUs / Math.max(1, Math.min(windowUs, resetUs)))
+    return Math.floor(requests - (requests - remaining) * share)
+  },
   decide(input) {
     const { state, hits, nowUs, limit } = input
     const { requests, windowUs } = limit

@@ -11,6 +11,7 @@ export const slidingWindowLog: Algorithm = {
   checkLimit: () => undefined,
   scriptNumbers: () => [],
   refundableUs: () => Infinity,
+  remainingAfter: ({ remaining }) => remaining,
   decide(input) {
     const { hits, nowUs, limit } = input
     const { requests, windowUs } = limit

@@ -18,6 +18,10 @@ export const tokenBucket: Algorithm = {
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
   refundableUs: () => Infinity,
+  remainingAfter({ remaining, resetUs }, elapsedUs, { requests, burst, windowUs }) {
+    const usedHits = (Math.max(0, resetUs - elapsedUs) * requests) / windowUs
+    return requests === 0 ? 0 : Math.max(remaining, burst - Math.ceil(usedHits))
+  },
   decide: (input) => decideBucket(input, { burst: input.limit.burst }),
 }
 
@@ -49,7 +53,8 @@ export function decideBucket(
   const { hitUnits, drainUnits } = bucketUnitsOf(limit)
   const { stateTimeUs, usedUnits, isClamped } = lastWrite(input, hitUnits)
   const atUs = Math.max(nowUs, stateTimeUs) // setting the clock back drains nothing
-  const level = Math.max(0, usedUnits - (atUs - stateTimeUs) * drainUnits)
+  const drained = Math.max(0, usedUnits - (atUs - stateTimeUs) * drainUnits)
+  const level = Math.min(limit.burst * hitUnits, drained) // less if the limit was lowered
   const full = burst * hitUnits
   const requested = level + Math.max(1, hits) * hitUnits
   const admitted = hits < 0 || requested <= full
@@ -63,7 +68,7 @@ export function decideBucket(
     over: admitted ? 0 : hits,
     resetUs,
     retryAfterUs: admitted ? 0 : hits > burst ? Infinity : untilUs(requested - full),
-    next: after === level && !isClamped ? undefined : [atUs, after, hitUnits],
+    next: after === drained && !isClamped ? undefined : [atUs, after, hitUnits],
     expiresInUs: resetUs,
   }
 }

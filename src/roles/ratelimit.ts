@@ -8,6 +8,7 @@ import { createExplainLimits, type ExplainLimits } from '../limiter/decide/expla
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
 import { createStoreReports } from '../limiter/decide/report-store.ts'
+import { createLocalShares } from '../limiter/decide/local-shares.ts'
 import { createResetLimits, type ResetLimits } from '../limiter/decide/reset-limits.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
 import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
@@ -15,7 +16,7 @@ import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
 import { openXdsRules } from '../limiter/rules/xds-rules.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import { AUDIT_TYPE_URL } from '../limiter/stats/audit-counts.ts'
-import { createRecorder, startMinutes } from '../limiter/stats/record-decisions.ts'
+import { createRecorder, startLoggingTopValues } from '../limiter/stats/record-decisions.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
 import * as limiter from '../limiter/settings/settings.ts'
 import { tracingSettings } from '../limiter/settings/tracing-settings.ts'
@@ -111,7 +112,7 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   const explain = createExplainLimits(deps)
   const reset = createResetLimits({ ...deps, store, log })
   const listeners = await openListeners(context, { source, decide, explain, reset })
-  cleanups.push(startMinutes(stats.top, log))
+  cleanups.push(startLoggingTopValues(stats.top, log))
   if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(exportToStatsd(context))
   const updateHealth = () => {
     listeners.updateServing()
@@ -186,7 +187,13 @@ function decideDepsOf(
   return {
     rules: () => source.rules(),
     store,
-    local: createMemoryCounterStore({ nowUs: steadyNowUs }),
+    shares: createLocalShares({
+      replicas: config.LIMIT_REPLICAS,
+      local: createMemoryCounterStore({ nowUs: steadyNowUs }),
+      pending: createMemoryCounterStore({ nowUs: steadyNowUs }),
+      isUnresponsive: () => store.isUnresponsive(),
+      nowUs: steadyNowUs,
+    }),
     denyCache,
     record: createRecorder({ stats, top, decisions: metrics.limiterDecisions }),
     onUnknownDomain: (domain) => {
@@ -212,7 +219,6 @@ function decideDepsOf(
       areAllShadow: config.SHADOW_MODE,
       areAllQuotas: config.QUOTA_MODE,
       denyConsumes: !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
-      replicas: config.LIMIT_REPLICAS,
     },
   }
 }

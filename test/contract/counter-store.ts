@@ -14,7 +14,7 @@ import {
   useOf,
   WINDOW_US,
 } from './counter-use.ts'
-import { defineReset } from './counter-reset.ts'
+import { defineChanges } from './counter-changes.ts'
 import { openCase } from './open-case.ts'
 
 /** A store that the contract is run on. */
@@ -43,7 +43,7 @@ export function defineCounterStoreTests({ name, open }: CounterStoreCase): void 
       '%s',
       (_, algorithm) => {
         defineHits(algorithm, use)
-        defineReset(algorithm, use)
+        defineChanges(algorithm, use)
         defineTime(algorithm, use)
         defineClockSteps(algorithm, use)
         defineCalls(algorithm, use)
@@ -117,18 +117,6 @@ function defineHits(algorithm: Algorithm, use: Use): void {
 }
 
 function defineTime(algorithm: Algorithm, use: Use): void {
-  test('a raised limit admits more hits immediately, also after denied hits', async () => {
-    use.resetClock()
-    const update = newUpdate(algorithm, { requests: 7, burst: 7 })
-    for (let hit = 0; hit < 20; hit++) await use.one(update)
-    const { retryAfterUs } = await use.one(update)
-    const raised = { ...update, limit: { ...update.limit, requests: 60, burst: 60 } }
-    const decision = await use.one(raised)
-    expect(decision.retryAfterUs).toBeLessThanOrEqual(retryAfterUs)
-    const more = capacityOf(algorithm, raised) - capacityOf(algorithm, update)
-    if (more > 0) expect(decision).toMatchObject({ admitted: true, remaining: more - 1 })
-  })
-
   test('a retry after the reported wait is admitted, an earlier one is denied', async () => {
     use.resetClock()
     const update = newUpdate(algorithm)

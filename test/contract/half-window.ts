@@ -13,6 +13,7 @@ export const halfWindow: Algorithm = {
   checkLimit: ({ requests }) => (requests === 13 ? 'cannot count to 13' : undefined),
   scriptNumbers: (limit) => [halfOf(limit)],
   refundableUs: ({ resetUs }) => resetUs,
+  remainingAfter: ({ remaining }) => remaining,
   decide(input) {
     const { state, hits, nowUs, limit } = input
     const { windowUs } = limit

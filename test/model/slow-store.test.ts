@@ -7,6 +7,8 @@ import { type Behaviour, simulate } from './slow-store.ts'
 
 const TEST_MS_MAX = 60_000
 const STEPS = 800
+/** Milliseconds of a run with one client. */
+const CALM_STEPS = 40_000
 const seed = newSeed()
 const algorithms = ['fixed_window', 'sliding_window_log', 'sliding_window_counter', 'token_bucket']
 const ruleOf = (algorithm: string, requests: number) =>
@@ -100,4 +102,37 @@ describe('a slow store', () => {
       expect(admitted).toBeGreaterThan(0.9 * results.length)
     },
   )
+
+  test.each([
+    // Rule; hits that the client sends each second; hits that it may send at once. A window's report
+    // does not state when its hits were counted, so that the share is smaller than what remains.
+    ['{algorithm: token_bucket, unit: second, requests_per_unit: 20, burst: 40}', 18, 36],
+    ['{algorithm: sliding_window_counter, unit: second, requests_per_unit: 20}', 5, 2],
+    ['{algorithm: sliding_window_log, unit: second, requests_per_unit: 20}', 5, 2],
+  ])(`never denies a client below the limit %s, seed ${seed}`, async (rule, rate, burst) => {
+    const random = createRandom(seed)
+    const { limiters, tick } = simulate({ rule, replicas: 1 })
+    const [limiter] = limiters
+    if (limiter === undefined) throw new Error('there is one limiter')
+    const { behaviour, request } = limiter
+    const results: Promise<boolean>[] = []
+    let available = burst
+    for (let step = 0; step < CALM_STEPS; step++) {
+      if (random.chance(0.003)) {
+        behaviour.delayMs = random.pick([1, 1, 8, 50, 200])
+        // A call that is lost after it was counted takes hits from the client.
+        behaviour.loses = random.pick(['nothing', 'nothing', 'before'] as const)
+        behaviour.isOpen = random.chance(0.3)
+      }
+      available = Math.min(burst, available + rate / 1000)
+      const isBurst = random.chance(0.001)
+      for (; available >= 1 && (isBurst || random.chance(0.05)); available--)
+        results.push(request('calm'))
+      await tick()
+    }
+    Object.assign(behaviour, { delayMs: 1, loses: 'nothing', isOpen: false })
+    for (let step = 0; step < 500; step++) await tick()
+    const denied = (await Promise.all(results)).filter((isAdmitted) => !isAdmitted).length
+    expect([results.length > CALM_STEPS / 500, denied]).toEqual([true, 0])
+  })
 })

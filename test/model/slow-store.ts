@@ -2,6 +2,7 @@
 // circuit breaker: the real decisions over a simulated store and clock. Only the order of the calls
 // of one limiter is guaranteed.
 import { createDecideLimits } from '../../src/limiter/decide/decide-limits.ts'
+import { createLocalShares } from '../../src/limiter/decide/local-shares.ts'
 import type { GuardedStore, Undecided } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
 import type { CounterUpdate } from '../../src/limits/counter-store.ts'
@@ -66,7 +67,13 @@ export function simulate({ rule, replicas }: { rule: string; replicas: number })
     const decide = createDecideLimits({
       rules: () => parsed.rules,
       store: channel.store,
-      local: createMemoryCounterStore({ nowUs }),
+      shares: createLocalShares({
+        replicas,
+        local: createMemoryCounterStore({ nowUs }),
+        pending: createMemoryCounterStore({ nowUs }),
+        isUnresponsive: () => channel.store.isUnresponsive(),
+        nowUs,
+      }),
       denyCache: undefined,
       record: () => undefined,
       onUnknownDomain: () => undefined,
@@ -74,7 +81,7 @@ export function simulate({ rule, replicas }: { rule: string; replicas: number })
       renderResponse: () => ({ headers: [], body: undefined }),
       renderMetadata: () => undefined,
       nowUs,
-      options: { areAllShadow: false, areAllQuotas: false, denyConsumes: true, replicas },
+      options: { areAllShadow: false, areAllQuotas: false, denyConsumes: true },
     })
     return {
       behaviour: channel.behaviour,

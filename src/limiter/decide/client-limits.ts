@@ -138,7 +138,10 @@ function limitsOf(checks: readonly Check[]): PlannedLimits {
   return { checks, updates: checks.map(({ update }) => update) }
 }
 
-/** A peek that is denied if a hit would be, also by a fixed window that counts denied hits. */
+/**
+ * A check with 0 hits that is denied if one more hit would be. With `denyConsumes`, a fixed window
+ * would admit it until the count exceeds the limit.
+ */
 function peekOf(check: Check): Check {
   const { update } = check
   const limit = update.limit.denyConsumes ? { ...update.limit, denyConsumes: false } : update.limit

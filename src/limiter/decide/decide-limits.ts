@@ -11,7 +11,7 @@ import * as verdicts from '../../limits/verdict.ts'
 import type { ClientResponseSource, MetadataSource, ClientResponse } from './client-response.ts'
 import type { DenyCache } from './deny-cache.ts'
 import { type GuardedStore, isUndecided, type Undecided } from './guard-store.ts'
-import { createLocalShares, type LocalCounters, type LocalShares } from './local-shares.ts'
+import type { LocalShares } from './local-shares.ts'
 
 /** The source of a decision: the store, the deny cache, or this process without the store. */
 export type DecisionSource = 'store' | 'deny-cache' | 'fallback'
@@ -20,8 +20,8 @@ export type DecisionSource = 'store' | 'deny-cache' | 'fallback'
 export interface DecideLimitsDeps {
   readonly rules: () => RuleSet
   readonly store: GuardedStore
-  /** The local counters, used while the store is slow or unavailable. */
-  readonly local: LocalCounters
+  /** Decide while the store is slow or unavailable. */
+  readonly shares: LocalShares
   /** `undefined`: denials are not cached. */
   readonly denyCache: DenyCache | undefined
   readonly record: (check: Check, decision: Decision, source: DecisionSource) => void
@@ -31,31 +31,14 @@ export interface DecideLimitsDeps {
   readonly renderResponse: (source: ClientResponseSource) => ClientResponse
   readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
   readonly nowUs: () => number
-  readonly options: PlanOptions & {
-    /** Number of processes that share a limit while the store is slow or unavailable. */
-    readonly replicas: number
-  }
+  readonly options: PlanOptions
 }
 
 /** The wait that a rule with `on_store_error: deny` reports. */
 const UNAVAILABLE_RETRY_US = 1_000_000
 
-/** Dependencies and state that the functions below share. */
-interface SharedDeps extends DecideLimitsDeps {
-  readonly shares: LocalShares
-}
-
 /** Creates the use case. */
-export function createDecideLimits(input: DecideLimitsDeps): verdicts.DecideLimits {
-  const { local, nowUs, options, store } = input
-  const { replicas } = options
-  const shares = createLocalShares({
-    replicas,
-    local,
-    isUnresponsive: () => store.isUnresponsive(),
-    nowUs,
-  })
-  const deps: SharedDeps = { ...input, shares }
+export function createDecideLimits(deps: DecideLimitsDeps): verdicts.DecideLimits {
   return async (request) => {
     const plan = planChecks(deps.rules(), request, deps.options)
     if (!plan.domainHasRules) deps.onUnknownDomain(request.domain)
@@ -65,7 +48,7 @@ export function createDecideLimits(input: DecideLimitsDeps): verdicts.DecideLimi
 }
 
 async function decideChecks(
-  deps: SharedDeps,
+  deps: DecideLimitsDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   if (deps.denyCache === undefined) return decideInStore(deps, checks)
@@ -84,12 +67,12 @@ async function decideChecks(
   })
 }
 
-/** Whether a call hits a counter once. If not, its own hits may cause the denial. */
+/** Whether no other check of the call hits the same counter: its hits could cause the denial. */
 function isOnlyHit(checks: readonly Check[], { update }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }
 
-/** Whether the known decisions deny a call, whatever the others are: those count as denied hits. */
+/** Whether the known decisions alone deny a call. The hits of its other checks are then denied. */
 function isDeniedBy(known: readonly (Decision | undefined)[], checks: readonly Check[]): boolean {
   const decisions = known.map((decision) => decision ?? { admitted: true })
   return isDenied(updatesOf(checks), decisions)
@@ -99,7 +82,7 @@ function updatesOf(checks: readonly Check[]) {
   return checks.map(({ update }) => update)
 }
 
-/** The check in a denied call: with 0 hits, unless the limit counts denied hits. */
+/** The check as it counts in a denied call: with 0 hits, unless the limit counts denied hits. */
 function asDenied(check: Check): Check {
   const { update } = check
   if (update.limit.denyConsumes || update.hits <= 0) return check
@@ -107,7 +90,7 @@ function asDenied(check: Check): Check {
 }
 
 async function decideInStore(
-  deps: SharedDeps,
+  deps: DecideLimitsDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   const updates = updatesOf(checks)
@@ -128,8 +111,9 @@ async function decideInStore(
 }
 
 /**
- * Runs after the store call, because a concurrent call may cache its denial until then. If the call
- * is undecided, the store may count the refund later.
+ * Removes the cached denials of refunded counters. Runs after the store call, because until then a
+ * concurrent call may cache a denial; also if the call is undecided, because the store may still
+ * count the refund.
  */
 function invalidateRefunded(denyCache: DenyCache, checks: readonly Check[]): void {
   for (const { update } of checks) if (update.hits < 0) denyCache.invalidate(update.key)
@@ -137,7 +121,7 @@ function invalidateRefunded(denyCache: DenyCache, checks: readonly Check[]): voi
 
 /** Decides each check by its rule: allows, denies, or counts against this process's share. */
 function decideWithoutStore(
-  deps: SharedDeps,
+  deps: DecideLimitsDeps,
   checks: readonly Check[],
   { delayedResult }: Undecided,
 ): readonly Decision[] {
@@ -145,7 +129,8 @@ function decideWithoutStore(
   const isLocal = (_: unknown, at: number) => fixed[at] === undefined
   const localChecks = checks.filter(isLocal)
   const toCount = isDeniedBy(fixed, checks) ? localChecks.map(asDenied) : localChecks
-  // A quota that is denied here does not admit the call: the local quotas may still deny it.
+  // Quotas deny a call only together. One that `on_store_error: deny` denies counts as exhausted,
+  // so it is left out: if all others are local, they still decide.
   const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
     subsetOf(updatesOf(toCount), updatesOf(undenied)),

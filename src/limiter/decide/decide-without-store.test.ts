@@ -43,36 +43,6 @@ descriptors:
   })
 
   test.each([
-    ['fixed_window', 60, 14],
-    ['sliding_window_log', 60, 14],
-    ['sliding_window_counter', 60, 14],
-    ['token_bucket', 60, 14],
-    ['fixed_window', 101, 1],
-    ['fixed_window', 102, 0],
-  ])('a share is a fraction of the last reported remainder: %s, %i used', async (...row) => {
-    const [algorithm, used, admitted] = row
-    const { request, store, clock } = limiterOf(
-      `
-domain: shop
-descriptors:
-  - key: client
-    rate_limit: {algorithm: ${algorithm}, unit: day, requests_per_unit: 102}
-`,
-      { replicas: 3 },
-    )
-    const admittedNow = async () => {
-      let count = 0
-      while (count < 200 && (await request({ client: 'a' })).code === 'OK') count++
-      return count
-    }
-    for (let hit = 0; hit < used; hit++) await request({ client: 'a' })
-    store.isUnavailable = true
-    expect(await admittedNow()).toBe(admitted)
-    clock.nowUs += 2 * 86_400_000_000 // the whole limit is available
-    expect(await admittedNow()).toBe(34)
-  })
-
-  test.each([
     // requests, burst, replicas → the share of each
     [0, 0, 3, 0, 0],
     [1, 1, 3, 1, 1],

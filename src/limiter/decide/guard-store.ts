@@ -9,8 +9,9 @@ import {
 } from '../../resilience/circuit-breaker.ts'
 
 /**
- * The store's decisions are not awaited: the deadline has passed, or the store is slow, or the
- * circuit is open. Only if the circuit is open, `delayedResult` is undefined.
+ * The call has no decisions by its deadline: it failed or timed out, the store is slow (the call
+ * then does not wait), or the circuit is open. `delayedResult` is undefined only if the circuit is
+ * open.
  */
 export type Undecided = TimedOut<readonly Decision[]>
 

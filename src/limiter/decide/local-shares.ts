@@ -1,6 +1,6 @@
 // The hits that one of several limiters may admit locally while the store is slow or unavailable: a
 // share of the remainder that the store last reported. Locally admitted hits are pending, and
-// subtracted from that share, until the store reports a remainder that includes them.
+// subtracted from that remainder, until the store has counted them or the limit forgets them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterUpdate, CounterStore } from '../../limits/counter-store.ts'
@@ -20,7 +20,10 @@ export interface LocalCounters extends Pick<CounterStore, 'reset'> {
 export interface LocalSharesOptions {
   /** Number of processes that share each limit. */
   readonly replicas: number
+  /** Counters of the shares. */
   readonly local: LocalCounters
+  /** Counters, by the whole limits, of the hits that the store has not confirmed. */
+  readonly pending: Pick<LocalCounters, 'consumeNow' | 'reset'>
   /** Whether the store is unresponsive: it then admits no hits in addition to the local ones. */
   readonly isUnresponsive: () => boolean
   /** The monotonic clock. */
@@ -39,6 +42,8 @@ export interface LocalShares {
     updates: readonly CounterUpdate[],
     delayed: Promise<StoreDecisions> | undefined,
   ): readonly Decision[]
+  /** Forgets what is known of these counters, which an operator has reset. */
+  reset(updates: readonly CounterUpdate[]): Promise<void>
 }
 
 /**
@@ -49,33 +54,34 @@ export interface LocalShares {
 const SLOW_SHARE = 0.2
 const COUNTERS_MAX = 50_000
 
-/** The last observed state of one counter. */
-interface TrackedCounter {
-  /** The remainder that the store last reported; the whole limit if it reported none. */
+/** What the store last reported of a counter. */
+interface Report {
+  /** The remainder; the whole limit if nothing was reported. */
   remaining: number
-  /** Time at which the whole limit is available. */
-  resetAtUs: number
-  /** Hits admitted locally that the store has not confirmed. */
-  pending: number
+  /** The time from the report until the whole limit is available. */
+  resetUs: number
+  reportedAtUs: number
   /** The store's state when the local counter was set; `undefined` after a new report. */
   setForMode: 'slow' | 'unresponsive' | undefined
 }
 
 /** Creates the shares, without any counters. */
 export function createLocalShares(options: LocalSharesOptions): LocalShares {
-  const { replicas, local, isUnresponsive, nowUs } = options
-  const counters = new LRUCache<string, TrackedCounter>({ max: COUNTERS_MAX })
+  const { replicas, local, nowUs } = options
+  const reports = new LRUCache<string, Report>({ max: COUNTERS_MAX })
   const shareFor = sharedAmong(replicas)
+  const pending = createPendingHits(options)
 
   const recordOne = (key: string, { remaining, resetUs }: Decision, atUs: number) => {
-    const tracked = counters.get(key)
-    if (tracked === undefined || tracked.resetAtUs <= atUs) {
-      if (resetUs > 0) counters.set(key, trackedCounterOf(remaining, atUs + resetUs))
+    const report = reports.get(key)
+    if (report === undefined) {
+      if (resetUs > 0) reports.set(key, reportOf({ remaining, resetUs }, atUs))
       return
     }
-    tracked.remaining = remaining
-    tracked.resetAtUs = Math.max(tracked.resetAtUs, atUs + resetUs) // pending hits may extend it
-    tracked.setForMode = undefined
+    report.remaining = remaining
+    report.resetUs = resetUs
+    report.reportedAtUs = atUs
+    report.setForMode = undefined
   }
   const record = (updates: readonly CounterUpdate[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
@@ -85,54 +91,99 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     })
   }
   /** Sets the local counter to its share, unless it is already set. */
-  const prepare = (update: CounterUpdate): TrackedCounter => {
-    const [mode, atUs] = [isUnresponsive() ? 'unresponsive' : 'slow', nowUs()] as const
-    let tracked = counters.get(update.key)
-    if (tracked === undefined || tracked.resetAtUs <= atUs) {
-      tracked = trackedCounterOf(freshRemaining(update, atUs), atUs)
-      counters.set(update.key, tracked)
+  const prepare = (update: CounterUpdate) => {
+    const mode = options.isUnresponsive() ? 'unresponsive' : 'slow'
+    const atUs = nowUs()
+    let report = reports.get(update.key)
+    if (report === undefined) {
+      report = reportOf({ remaining: freshRemaining(update, atUs), resetUs: 0 }, atUs)
+      reports.set(update.key, report)
     }
-    if (tracked.setForMode !== mode) {
-      local.setRemaining(shareFor(update), localRemaining(tracked, { mode, replicas }))
-      tracked.setForMode = mode
-    }
-    return tracked
+    const isPast = report.resetUs > 0 && report.reportedAtUs + report.resetUs <= atUs
+    if (report.setForMode === mode && !isPast) return
+    const hits = pending.hitsOf(update)
+    advance(report, { update, atUs, hasPending: hits > 0 })
+    const remaining = localRemaining(report.remaining, { pending: hits, mode, replicas })
+    local.setRemaining(shareFor(update), remaining)
+    report.setForMode = mode
   }
   return {
     record,
     decide(updates, delayed) {
-      const tracked = updates.map(prepare)
+      updates.forEach(prepare)
       const decisions = local.consumeNow(updates.map(shareFor))
       const isAdmitted = !isDenied(updates, decisions)
-      const pending = tracked.map((one, at) => {
-        const { admitted = false, resetUs = 0 } = decisions[at] ?? {}
-        const hits = isAdmitted && admitted ? Math.max(0, updates[at]?.hits ?? 0) : 0
-        one.pending += hits
-        one.resetAtUs = Math.max(one.resetAtUs, nowUs() + resetUs)
-        return hits
-      })
+      const admitted = updates.filter((_, at) => isAdmitted && decisions[at]?.admitted === true)
+      const confirm = pending.add(admitted.filter(({ hits }) => hits > 0))
       // `delayed` never rejects, and is settled within the timeout of the store call.
       void delayed?.then((stored) => {
         if (stored === undefined) return // the store may or may not have counted the hits
-        tracked.forEach((one, at) => {
-          one.pending -= pending[at] ?? 0
-        })
+        confirm()
         record(updates, stored)
       })
       return decisions
     },
+    async reset(updates) {
+      for (const { key } of updates) reports.delete(key)
+      await Promise.all([local.reset(updates), options.pending.reset(updates)])
+    },
   }
 }
 
-function trackedCounterOf(remaining: number, resetAtUs: number): TrackedCounter {
-  return { remaining, resetAtUs, pending: 0, setForMode: undefined }
+function reportOf({ remaining, resetUs }: Pick<Report, 'remaining' | 'resetUs'>, atUs: number) {
+  return { remaining, resetUs, reportedAtUs: atUs, setForMode: undefined }
+}
+
+/**
+ * Replaces a report by what remains now. While hits are pending, they regain what the limit regains,
+ * so that the report itself must not.
+ */
+function advance(
+  report: Report,
+  { update, atUs, hasPending }: { update: CounterUpdate; atUs: number; hasPending: boolean },
+): void {
+  const elapsedUs = atUs - report.reportedAtUs
+  if (elapsedUs >= report.resetUs) {
+    report.remaining = freshRemaining(update, atUs)
+    report.resetUs = 0
+  } else if (!hasPending) {
+    report.remaining = update.algorithm.remainingAfter(report, elapsedUs, update.limit)
+    report.resetUs -= elapsedUs
+    report.reportedAtUs = atUs
+  }
+}
+
+/** Counts hits admitted locally that the store has not confirmed. */
+function createPendingHits({ pending, nowUs }: LocalSharesOptions) {
+  return {
+    /** Pending hits that the limit has not forgotten. */
+    hitsOf(update: CounterUpdate): number {
+      const [decision] = pending.consumeNow([{ ...update, hits: 0 }])
+      return freshRemaining(update, nowUs()) - (decision?.remaining ?? 0)
+    },
+    /** Adds hits; the returned function removes them. */
+    add(updates: readonly CounterUpdate[]): () => void {
+      const atUs = nowUs()
+      const added = updates.map((update) => [update, pending.consumeNow([update])[0]] as const)
+      return () => {
+        for (const [update, decision] of added) {
+          if (decision?.admitted !== true) continue
+          const { algorithm, limit, hits } = update
+          // Later, a refund would remove the hits of a later window.
+          if (nowUs() - atUs < algorithm.refundableUs(decision, limit))
+            pending.consumeNow([{ ...update, hits: -hits }])
+        }
+      }
+    },
+  }
 }
 
 /** Hits of one counter that this process may admit without the store. */
 function localRemaining(
-  { remaining, pending }: TrackedCounter,
-  { mode, replicas }: { mode: 'slow' | 'unresponsive'; replicas: number },
+  remaining: number,
+  given: { pending: number; mode: 'slow' | 'unresponsive'; replicas: number },
 ): number {
+  const { pending, mode, replicas } = given
   if (remaining < 1) return 0
   const share = mode === 'unresponsive' || replicas === 1 ? 1 : SLOW_SHARE
   return Math.max(0, Math.max(1, Math.floor((share * remaining) / replicas)) - pending)

@@ -4,13 +4,13 @@ import type { CounterStore } from '../../limits/counter-store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { splitValues } from '../stats/split-values.ts'
 import type { DenyCache } from './deny-cache.ts'
+import type { LocalShares } from './local-shares.ts'
 import type { ExplainLimitsDeps, ExplainRequest } from './explain-limits.ts'
 
 /** Dependencies of a reset. */
 export interface ResetLimitsDeps extends Pick<ExplainLimitsDeps, 'rules' | 'options'> {
   readonly store: Pick<CounterStore, 'reset'>
-  /** The counters of this process, which decide while the store is unavailable. */
-  readonly local: Pick<CounterStore, 'reset'>
+  readonly shares: Pick<LocalShares, 'reset'>
   readonly denyCache: Pick<DenyCache, 'invalidate'> | undefined
   readonly log: Pick<Log, 'warn'>
 }
@@ -27,9 +27,11 @@ export function createResetLimits(deps: ResetLimitsDeps): ResetLimits {
     const request = { domain, descriptors: [descriptor], hits: 1 }
     const { checks } = planChecks(deps.rules(), request, deps.options)
     const updates = checks.map(({ update }) => update)
-    await deps.store.reset(updates)
-    await deps.local.reset(updates)
-    for (const { key } of updates) deps.denyCache?.invalidate(key)
+    await deps.store.reset(updates).finally(async () => {
+      // While the store is unavailable, this process decides by its own counters.
+      await deps.shares.reset(updates)
+      for (const { key } of updates) deps.denyCache?.invalidate(key)
+    })
     for (const { rule, values } of checks) {
       const fields = { domain, rule: rule.path, name: rule.name, values: splitValues(values) }
       deps.log.warn(fields, 'counter reset by an operator')

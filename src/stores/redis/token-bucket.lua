@@ -9,7 +9,7 @@ local function decide(state, hits, now, limit, burst, single_hits)
     return admitted, 0, admitted and 0 or hits, 0, admitted and 0 or NEVER, nil, 0
   end
   local hit_units, drain_units = limit[1], limit[2]
-  local at, level = now, 0
+  local at, drained = now, 0
   local clamped = state and state[1] > now + limit.window
   if state then
     local state_time = clamped and now or state[1]
@@ -18,8 +18,9 @@ local function decide(state, hits, now, limit, burst, single_hits)
     if stored_hit_units ~= hit_units then
       used_units = math.ceil((used_units / stored_hit_units) * hit_units)
     end
-    level = math.max(0, used_units - (at - state_time) * drain_units)
+    drained = math.max(0, used_units - (at - state_time) * drain_units)
   end
+  local level = math.min(limit.burst * hit_units, drained) -- less if the limit was lowered
   local full = burst * hit_units
   local requested = level + math.max(1, hits) * hit_units
   local admitted = hits < 0 or requested <= full
@@ -31,7 +32,7 @@ local function decide(state, hits, now, limit, burst, single_hits)
     retry = hits > burst and NEVER or lag + math.ceil((requested - full) / drain_units)
   end
   local changed = nil
-  if after ~= level or clamped then
+  if after ~= drained or clamped then
     changed = { at, after, hit_units }
   end
   local remaining = math.max(0, math.floor((single_hits * hit_units - after) / hit_units))

@@ -9,6 +9,8 @@ import {
   type DecisionSource,
 } from '../../../src/limiter/decide/decide-limits.ts'
 import { createDenyCache } from '../../../src/limiter/decide/deny-cache.ts'
+import { createResetLimits } from '../../../src/limiter/decide/reset-limits.ts'
+import { createLocalShares } from '../../../src/limiter/decide/local-shares.ts'
 import type { Decision } from '../../../src/limits/algorithm.ts'
 import type { CounterUpdate } from '../../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../../src/limits/descriptor.ts'
@@ -58,6 +60,21 @@ export function limiterOf(text: string, options: Options = {}) {
   const unknownDomains: string[] = []
   let shadowed = 0
   const rules = rulesOf(text)
+  const shares = createLocalShares({
+    replicas,
+    local: {
+      ...local,
+      consumeNow(hits) {
+        countedLocally.push(hits)
+        return local.consumeNow(hits)
+      },
+    },
+    pending: createMemoryCounterStore({ nowUs }),
+    isUnresponsive: () => store.isUnavailable,
+    nowUs,
+  })
+  const planOptions = { areAllShadow: isShadow, areAllQuotas: isQuota, denyConsumes }
+  const denyCache = hasDenyCache ? createDenyCache(100_000) : undefined
   const decide = createDecideLimits({
     rules: () => rules,
     store: {
@@ -71,14 +88,8 @@ export function limiterOf(text: string, options: Options = {}) {
       isUnresponsive: () => store.isUnavailable,
       stop: () => Promise.resolve(),
     },
-    local: {
-      ...local,
-      consumeNow(hits) {
-        countedLocally.push(hits)
-        return local.consumeNow(hits)
-      },
-    },
-    denyCache: hasDenyCache ? createDenyCache(100_000) : undefined,
+    shares,
+    denyCache,
     record: ({ rule }: Check, { admitted }: Decision, by) => {
       recorded.push([rule.path, by, admitted])
     },
@@ -102,7 +113,7 @@ export function limiterOf(text: string, options: Options = {}) {
         source,
       ),
     nowUs,
-    options: { areAllShadow: isShadow, areAllQuotas: isQuota, denyConsumes, replicas },
+    options: planOptions,
   })
   const request = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
     decide({
@@ -112,8 +123,21 @@ export function limiterOf(text: string, options: Options = {}) {
       ),
       hits: 1,
     })
+  const resetLimits = createResetLimits({
+    rules: () => rules,
+    store: {
+      reset: (updates) =>
+        store.isUnavailable ? Promise.reject(new Error('unavailable')) : shared.reset(updates),
+    },
+    shares,
+    denyCache,
+    log: { warn: () => undefined },
+    options: planOptions,
+  })
+  const reset = (pairs: Record<string, string>) =>
+    resetLimits({ domain: 'shop', descriptor: entriesOf(pairs) })
   const observed = { recorded, countedLocally, unknownDomains, shadowed: () => shadowed }
-  return { decide, request, clock, store, ...observed }
+  return { decide, request, reset, clock, store, ...observed }
 }
 
 /** A descriptor of these entries. */
