@@ -37,7 +37,7 @@ const cores = availableParallelism()
 /** More pods and workers on a larger machine. */
 const size = {
   pods: Math.max(2, Math.ceil(cores / 4)),
-  envoyWorkers: Math.max(1, Math.floor(cores / 4)),
+  envoyWorkers: Math.max(2, Math.floor(cores / 4)),
 } as const
 
 /** One kind of load at a rate on a contender. */
