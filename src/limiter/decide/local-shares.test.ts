@@ -74,3 +74,15 @@ descriptors:
   expect(await codes()).toEqual(['OK', 'OK'])
   expect(await codes()).toEqual(['OVER_LIMIT', 'OVER_LIMIT'])
 })
+
+test('more clients than there are reports do not restore the share of a client', async () => {
+  const { request, store } = limiterOf(`
+domain: shop
+descriptors:
+  - {key: client, rate_limit: {unit: day, requests_per_unit: 1}}
+`)
+  store.isUnavailable = true
+  expect((await request({ client: 'a' })).code).toBe('OK')
+  for (let n = 0; n < 51_000; n++) await request({ client: String(n) })
+  expect((await request({ client: 'a' })).code).toBe('OVER_LIMIT')
+})

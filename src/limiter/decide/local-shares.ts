@@ -130,7 +130,10 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
   }
 }
 
-function reportOf({ remaining, resetUs }: Pick<Report, 'remaining' | 'resetUs'>, atUs: number) {
+function reportOf(
+  { remaining, resetUs }: Pick<Report, 'remaining' | 'resetUs'>,
+  atUs: number,
+): Report {
   return { remaining, resetUs, reportedAtUs: atUs, setForMode: undefined }
 }
 
