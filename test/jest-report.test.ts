@@ -9,7 +9,8 @@ import { countTests } from './jest-report.ts'
 const TIMEOUT_MS = 60_000
 const suites = {
   'good.test.js': "test('good', () => undefined)",
-  'bad.test.js': "test('bad', () => { expect(2).toBe(3) }); test.skip('skipped', () => undefined)",
+  'bad.test.js':
+    "test('bad', () => { expect(2).toBe(3) }); test['skip']('skipped', () => undefined)",
   'broken.test.js': "throw new Error('no such module')",
 }
 

@@ -1,5 +1,6 @@
 // The settings of envoyproxy/ratelimit are settings of the role `ratelimit`: with their defaults,
 // and with the values that Envoy Gateway and the samples of Istio and of docker-compose set.
+import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from '@jest/globals'
 import { parseConfig } from '../src/config/config.ts'
 import { role } from '../src/roles/ratelimit.ts'
@@ -65,6 +66,23 @@ test('every setting of envoyproxy/ratelimit is known, and its default is valid',
   const known = Object.keys(role.settings)
   expect(Object.keys(settings).filter((name) => !known.includes(name))).toEqual([])
   expect(() => parseConfig(role.settings, settings)).not.toThrow()
+})
+
+test('the defaults are those of envoyproxy/ratelimit, except for these', () => {
+  const settings = settingsOf(reference)
+  const { REDIS_URL = '' } = settings // required: it has no default
+  const ours: Record<string, unknown> = parseConfig(role.settings, { REDIS_URL })
+  const theirs: Record<string, unknown> = parseConfig(role.settings, settings)
+  const names = Object.keys(settings).filter((name) => !isDeepStrictEqual(ours[name], theirs[name]))
+  const expected = [
+    // docs/drop-in.md explains these.
+    ...['LOG_LEVEL', 'LOG_FORMAT', 'REDIS_TIMEOUT', 'REDIS_PERSECOND_TIMEOUT'],
+    // Without a value, these mean the same: a path is a unix socket, and Redis is a single server.
+    ...['REDIS_SOCKET_TYPE', 'REDIS_PERSECOND_SOCKET_TYPE'],
+    ...['REDIS_TYPE', 'REDIS_PERSECOND_TYPE', 'REDIS_PERSECOND_URL'],
+  ]
+  const hasEffect = (name: string) => !name.startsWith('MEMCACHE_')
+  expect(names.filter(hasEffect).toSorted()).toEqual(expected.toSorted())
 })
 
 /** Names in the environment that neither Curtail nor envoyproxy/ratelimit reads. */

@@ -82,8 +82,8 @@ export interface Algorithm {
   /** How long a refund of these hits cannot reduce the count of a later window. */
   refundableUs(decision: Decision, limit: Limit): number
   /**
-   * A lower bound of the hits that remain `elapsedUs` after this decision, if none is counted since:
-   * from what it reports, without the state.
+   * A lower bound of the hits that remain `elapsedUs` after this decision if none is counted since,
+   * from the decision alone, without the state.
    */
   remainingAfter(
     decision: Pick<Decision, 'remaining' | 'resetUs'>,

@@ -104,8 +104,8 @@ describe('a slow store', () => {
   )
 
   test.each([
-    // Rule; hits that the client sends each second; hits that it may send at once. A window's report
-    // does not state when its hits were counted, so that the share is smaller than what remains.
+    // Rule; hits that the client sends each second; hits that it may send at once. The report of a
+    // window does not state when its hits were counted: the share is smaller than what remains.
     ['{algorithm: token_bucket, unit: second, requests_per_unit: 20, burst: 40}', 18, 36],
     ['{algorithm: sliding_window_counter, unit: second, requests_per_unit: 20}', 5, 2],
     ['{algorithm: sliding_window_log, unit: second, requests_per_unit: 20}', 5, 2],

@@ -1,6 +1,6 @@
 // The hits that one of several limiters may admit locally while the store is slow or unavailable: a
 // share of the remainder that the store last reported. Locally admitted hits are pending, and
-// subtracted from that remainder, until the store has counted them or the limit forgets them.
+// subtracted from that remainder, until the store has counted them or their window is over.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterUpdate, CounterStore } from '../../limits/counter-store.ts'
@@ -42,7 +42,7 @@ export interface LocalShares {
     updates: readonly CounterUpdate[],
     delayed: Promise<StoreDecisions> | undefined,
   ): readonly Decision[]
-  /** Forgets what is known of these counters, which an operator has reset. */
+  /** Discards the reports and hits of these counters, which an operator has reset. */
   reset(updates: readonly CounterUpdate[]): Promise<void>
 }
 
@@ -138,8 +138,8 @@ function reportOf(
 }
 
 /**
- * Replaces a report by what remains now. While hits are pending, they regain what the limit regains,
- * so that the report itself must not.
+ * Replaces a report by what remains now. While hits are pending, they drain with the limit: the
+ * report then stays as it is, because otherwise the same hits would be regained twice.
  */
 function advance(
   report: Report,
@@ -159,7 +159,7 @@ function advance(
 /** Counts hits admitted locally that the store has not confirmed. */
 function createPendingHits({ pending, nowUs }: LocalSharesOptions) {
   return {
-    /** Pending hits that the limit has not forgotten. */
+    /** Pending hits that still reduce the limit. */
     hitsOf(update: CounterUpdate): number {
       const [decision] = pending.consumeNow([{ ...update, hits: 0 }])
       return freshRemaining(update, nowUs()) - (decision?.remaining ?? 0)

@@ -2,17 +2,19 @@
 // clock and the availability of its store.
 import {
   createResponseRenderer,
+  type MetadataSource,
   renderMetadata,
 } from '../../../src/limiter/decide/client-response.ts'
 import {
   createDecideLimits,
   type DecisionSource,
 } from '../../../src/limiter/decide/decide-limits.ts'
+import type { GuardedStore } from '../../../src/limiter/decide/guard-store.ts'
 import { createDenyCache } from '../../../src/limiter/decide/deny-cache.ts'
 import { createResetLimits } from '../../../src/limiter/decide/reset-limits.ts'
 import { createLocalShares } from '../../../src/limiter/decide/local-shares.ts'
 import type { Decision } from '../../../src/limits/algorithm.ts'
-import type { CounterUpdate } from '../../../src/limits/counter-store.ts'
+import type { CounterStore, CounterUpdate } from '../../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../../src/limits/descriptor.ts'
 import type { Check } from '../../../src/limits/plan-checks.ts'
 import { parseRules } from '../../../src/limits/rules.ts'
@@ -46,20 +48,12 @@ interface Options {
   readonly hasReferenceHeaders?: boolean
 }
 
-/** A limiter with these rules; the test controls its clock and its store. */
-export function limiterOf(text: string, options: Options = {}) {
-  const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
-  const { denyConsumes = true, hasReferenceHeaders = false } = options
-  const clock = { nowUs: START_US }
-  const nowUs = () => clock.nowUs
+/** The counters of a limiter, with a store that a test can make unavailable. */
+function openCounters(replicas: number, nowUs: () => number) {
   const shared = createMemoryCounterStore({ nowUs })
   const local = createMemoryCounterStore({ nowUs })
   const store = { isUnavailable: false, calls: [] as (readonly CounterUpdate[])[] }
   const countedLocally: (readonly CounterUpdate[])[] = []
-  const recorded: [string, DecisionSource, boolean][] = []
-  const unknownDomains: string[] = []
-  let shadowed = 0
-  const rules = rulesOf(text)
   const shares = createLocalShares({
     replicas,
     local: {
@@ -73,23 +67,58 @@ export function limiterOf(text: string, options: Options = {}) {
     isUnresponsive: () => store.isUnavailable,
     nowUs,
   })
-  const planOptions = { areAllShadow: isShadow, areAllQuotas: isQuota, denyConsumes }
-  const denyCache = hasDenyCache ? createDenyCache(100_000) : undefined
-  const decide = createDecideLimits({
-    rules: () => rules,
-    store: {
-      decide: (hits) => {
-        store.calls.push(hits)
-        return Promise.resolve(
-          store.isUnavailable ? { delayedResult: undefined } : shared.consumeNow(hits),
-        )
-      },
-      isOpen: () => store.isUnavailable,
-      isUnresponsive: () => store.isUnavailable,
-      stop: () => Promise.resolve(),
+  const guarded: GuardedStore & Pick<CounterStore, 'reset'> = {
+    decide: (hits) => {
+      store.calls.push(hits)
+      const decided = store.isUnavailable ? { delayedResult: undefined } : shared.consumeNow(hits)
+      return Promise.resolve(decided)
     },
+    isOpen: () => store.isUnavailable,
+    isUnresponsive: () => store.isUnavailable,
+    stop: () => Promise.resolve(),
+    reset: (updates) =>
+      store.isUnavailable ? Promise.reject(new Error('unavailable')) : shared.reset(updates),
+  }
+  return { store, guarded, shares, countedLocally }
+}
+
+/** How responses are rendered. */
+function renderersOf(options: Options, nowUs: () => number) {
+  const { hasReferenceMetadata = false, hasMetadata: hasOwnMetadata = true } = options
+  return {
+    renderResponse: createResponseRenderer({
+      hasClientHeaders: true,
+      referenceHeaders: options.hasReferenceHeaders === true ? referenceNames : undefined,
+      areAllQuotas: options.isQuota ?? false,
+      renderBody: ({ rule }) => ({ type: 'application/problem+json', body: `{"rule":"${rule}"}` }),
+      nowMs: () => nowUs() / 1000,
+    }),
+    renderMetadata: (source: MetadataSource) =>
+      renderMetadata({ hasReferenceMetadata, hasOwnMetadata }, source),
+  }
+}
+
+/** A limiter with these rules; the test controls its clock and its store. */
+export function limiterOf(text: string, options: Options = {}) {
+  const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
+  const { denyConsumes = true } = options
+  const clock = { nowUs: START_US }
+  const nowUs = () => clock.nowUs
+  const { store, guarded, shares, countedLocally } = openCounters(replicas, nowUs)
+  const recorded: [string, DecisionSource, boolean][] = []
+  const unknownDomains: string[] = []
+  let shadowed = 0
+  const rules = rulesOf(text)
+  const deps = {
+    rules: () => rules,
+    store: guarded,
     shares,
-    denyCache,
+    denyCache: hasDenyCache ? createDenyCache(100_000) : undefined,
+    options: { areAllShadow: isShadow, areAllQuotas: isQuota, denyConsumes },
+  }
+  const decide = createDecideLimits({
+    ...deps,
+    ...renderersOf(options, nowUs),
     record: ({ rule }: Check, { admitted }: Decision, by) => {
       recorded.push([rule.path, by, admitted])
     },
@@ -97,23 +126,7 @@ export function limiterOf(text: string, options: Options = {}) {
     onGlobalShadow: () => {
       shadowed++
     },
-    renderResponse: createResponseRenderer({
-      hasClientHeaders: true,
-      referenceHeaders: hasReferenceHeaders ? referenceNames : undefined,
-      areAllQuotas: isQuota,
-      renderBody: ({ rule }) => ({ type: 'application/problem+json', body: `{"rule":"${rule}"}` }),
-      nowMs: () => clock.nowUs / 1000,
-    }),
-    renderMetadata: (source) =>
-      renderMetadata(
-        {
-          hasReferenceMetadata: options.hasReferenceMetadata ?? false,
-          hasOwnMetadata: options.hasMetadata ?? true,
-        },
-        source,
-      ),
     nowUs,
-    options: planOptions,
   })
   const request = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
     decide({
@@ -123,17 +136,7 @@ export function limiterOf(text: string, options: Options = {}) {
       ),
       hits: 1,
     })
-  const resetLimits = createResetLimits({
-    rules: () => rules,
-    store: {
-      reset: (updates) =>
-        store.isUnavailable ? Promise.reject(new Error('unavailable')) : shared.reset(updates),
-    },
-    shares,
-    denyCache,
-    log: { warn: () => undefined },
-    options: planOptions,
-  })
+  const resetLimits = createResetLimits({ ...deps, log: { warn: () => undefined } })
   const reset = (pairs: Record<string, string>) =>
     resetLimits({ domain: 'shop', descriptor: entriesOf(pairs) })
   const observed = { recorded, countedLocally, unknownDomains, shadowed: () => shadowed }
