@@ -23,7 +23,7 @@ COPY --chmod=755 k8s/image/bin/ratelimit /bin/ratelimit
 WORKDIR /app
 USER 65532:65532
 ENV NODE_ENV=production \
-    NODE_OPTIONS="--disable-warning=ExperimentalWarning --max-semi-space-size=16"
+    NODE_OPTIONS="--disable-warning=ExperimentalWarning --max-semi-space-size=8"
 LABEL org.opencontainers.image.title="curtail" \
       org.opencontainers.image.licenses="Apache-2.0"
 ENTRYPOINT ["/nodejs/bin/node", "/app/main.js"]

@@ -11,6 +11,8 @@ import { FULL_NAME, podsOf, RELEASE } from './release.ts'
 const COMMAND_SECONDS_MAX = 120
 /** More pods of a component than the tests install. */
 const PODS = '4'
+/** More memory than the chart sets for Envoy and for the Redis with the counters. */
+const AMOUNTS = { MEBIBYTES: '800', MEMORY: '128mb', LIMIT: '1Gi' }
 const runbooks = new URL('../../docs/runbooks/', import.meta.url)
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
 
@@ -49,7 +51,7 @@ export async function createRunbookRunner(): Promise<RunbookRunner> {
     folder,
     async run(line, { names = {} } = {}) {
       const pod = (await podsOf('create'))[0] ?? ''
-      const values = { POD: pod, RELEASE, CHART: chart, COUNT: PODS, ...names }
+      const values = { POD: pod, RELEASE, CHART: chart, COUNT: PODS, ...AMOUNTS, ...names }
       const filled = Object.entries(values).reduce(
         (text, [name, value]) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), value),
         line,

@@ -60,7 +60,10 @@ export interface CodePoolStatus {
   readonly observedGeneration?: number
   /** The pool's name in the store. */
   readonly storeName?: string
-  /** Codes left, rounded to a twentieth of the target. */
+  /**
+   * Codes left; updated when the number has changed by a twentieth of the target, or has
+   * crossed lowWater or 0.
+   */
   readonly level?: number
   /** Codes claimed per hour, long-term, rounded to two digits. */
   readonly claimRate?: number

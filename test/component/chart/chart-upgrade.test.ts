@@ -166,6 +166,9 @@ test(
           .replace(/\bCHART\b/g, chartFolder)
           .replace(/\bREVISION\b/g, '1')
           .replace(/\bCOUNT\b/g, '4')
+          .replace(/\bMEBIBYTES\b/g, '800')
+          .replace(/\bMEMORY\b/g, '128mb')
+          .replace(/\bLIMIT\b/g, '1Gi')
           .replace(/\bSECRET\b/g, secret)
         // The Job that checks the rules stays pending without a node; test/cluster runs it.
         const hooks = line.includes(' upgrade ') ? ' --no-hooks' : ''

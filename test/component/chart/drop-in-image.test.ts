@@ -238,11 +238,13 @@ test(
   TEST_MS_MAX,
 )
 
-test('the Dockerfile adds the same program', async () => {
+test('the Dockerfile adds the same program, and sets the same options of Node.js', async () => {
   const dockerfile = await readFile(new URL('../../../Dockerfile', import.meta.url), 'utf8')
   const [, from = ''] = /^COPY --chmod=755 (\S+) \/bin\/ratelimit$/m.exec(dockerfile) ?? []
   const inImage = await readFile(join(image.folder, 'bin', 'ratelimit'), 'utf8')
   expect(await readFile(new URL(`../../../${from}`, import.meta.url), 'utf8')).toBe(inImage)
   const [, entryPoint = ''] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? []
   expect(JSON.parse(entryPoint)).toEqual(image.config.Entrypoint)
+  const [, nodeOptions = ''] = /\bNODE_OPTIONS="([^"]*)"/.exec(dockerfile) ?? []
+  expect(image.config.Env).toContain(`NODE_OPTIONS=${nodeOptions}`)
 })

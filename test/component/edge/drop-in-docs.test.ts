@@ -54,7 +54,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'envoy.yaml'), adapt(envoyConfig))
   await startLimiter(adapt(limiterLine), grpcPort)
 
-  expect(envoyLine).toBe('envoy -c /tmp/limits/envoy.yaml')
+  expect(envoyLine).toBe('envoy -c /tmp/limits/envoy.yaml --disable-hot-restart')
   // The tests read Envoy's state from its admin port, which the document does not need.
   const address = { socket_address: { address: '127.0.0.1', port_value: 0 } }
   const envoy = await startEnvoy({

@@ -98,8 +98,9 @@ securityContext:
 
 {{/*
 (list heap [arguments]): the command of a container of our image, with its heap limit in MiB. With a
-small heap the young generation is limited too: the image's 48 MiB are in addition to the heap. The
-limiter's is smaller because its garbage fills any young generation, and 24 MiB cost no CPU time.
+small heap the young generation is smaller too: the image's 24 MiB are in addition to the heap. The
+limiter has 24 MiB even if NODE_OPTIONS is replaced: its garbage fills any young generation, and 24
+MiB cost no CPU time.
 */}}
 {{- define "curtail.command" -}}
 {{- $heap := index . 0 -}}
