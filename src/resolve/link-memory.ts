@@ -1,6 +1,6 @@
 // The in-process cache of links: keeps targets for a few seconds or, if only this process writes
-// links, for minutes; only then it also keeps negative entries. Targets are kept longer as stale
-// targets, for when all tiers are unavailable. Bounded. `get` also returns expired links.
+// links, for minutes; only then does it also keep negative entries. Targets are kept longer as
+// stale targets, for when all tiers are unavailable. Bounded. `get` also returns expired links.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
@@ -8,7 +8,10 @@ import { type CachedTarget, createTargetTable } from './target-table.ts'
 
 /** Maximum lifetime of a cached link, from the start of its lookup. */
 export const HIT_MS_MAX = 4000
-/** Lifetimes in a process that alone writes links, and removes from its memory what it changes. */
+/**
+ * Lifetimes in a process that is the only writer of links, and removes changed links from its
+ * memory.
+ */
 export const ONLY_WRITER_MS = { hit: 600_000, miss: 60_000 } as const
 
 /**

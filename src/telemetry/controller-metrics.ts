@@ -99,13 +99,17 @@ function watchMetrics({ counter, gauge }: MetricFactory) {
       'Lists and watches of the API server that failed, by reason.',
       ['resource', 'reason'],
     ),
-    failingCaches: gauge('curtail_kube_failing_caches', 'Caches whose last list or watch failed.', [
-      'resource',
-    ]),
+    failingCaches: gauge(
+      'curtail_kube_failing_caches',
+      "The controller's caches of Kubernetes objects whose last list or watch failed.",
+      ['resource'],
+    ),
     watchLists: counter('curtail_kube_lists_total', 'Lists that were read completely.', [
       'resource',
     ]),
-    watchedObjects: gauge('curtail_kube_watched_objects', 'Objects in the cache.', ['resource']),
+    watchedObjects: gauge('curtail_kube_watched_objects', "Objects in the controller's caches.", [
+      'resource',
+    ]),
     eventsDropped: counter(
       'curtail_kube_events_dropped_total',
       'Events that were not written, by reason.',
@@ -138,7 +142,7 @@ function policyMetrics({ gauge }: MetricFactory) {
     ),
     policyLimiters: gauge(
       'curtail_controller_limiters',
-      'Limiters by the version of their rules; the leader sends the current one.',
+      'Limiters of the leader by state: current or outdated rules, or missing (disconnected).',
       ['state'],
     ),
   }

@@ -19,7 +19,7 @@ function linkMetrics({ counter, histogram }: MetricFactory) {
     ),
     lookups: counter(
       'curtail_link_lookups_total',
-      'Look-ups of a code, by the tier that responded and the result.',
+      'Reads of a tier during lookups of codes, by tier and result.',
       ['tier', 'result'],
     ),
     requestsLimited: counter(
@@ -35,7 +35,7 @@ function linkCacheMetrics({ counter, gauge }: MetricFactory) {
   return {
     linkCacheFills: counter(
       'curtail_link_cache_fills_total',
-      'Entries written to the shared link cache, by result.',
+      'Attempts to write an entry to the shared link cache, by result.',
       ['result'],
     ),
     linkCacheFailures: counter(
@@ -101,7 +101,7 @@ const RULE_LABELS = ['domain', 'key1', 'key2', 'rule'] as const
 /** Metrics that start with `ratelimit_` have envoyproxy/ratelimit's names and meaning. */
 function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory) {
   const ofRule = (name: string, help: string) =>
-    collected(`ratelimit_service_rate_limit_${name}`, `Of each rule: ${help}.`, RULE_LABELS)
+    collected(`ratelimit_service_rate_limit_${name}`, `By rule: ${help}.`, RULE_LABELS)
   return {
     ruleTotalHits: ofRule('total_hits', 'hits requested'),
     ruleOverLimit: ofRule('over_limit', 'hits that exceed the limit'),
@@ -114,12 +114,12 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
     ruleShadowMode: ofRule('shadow_mode', 'hits that exceed the limit of a rule in shadow mode'),
     domainNotFound: collected(
       'ratelimit_service_rate_limit_domain_not_found',
-      'Descriptors of a domain without rules.',
+      'Calls for a domain without rules.',
       ['domain'],
     ),
     shouldRateLimitErrors: collected(
       'ratelimit_service_should_rate_limit_error',
-      'Calls without a response of Redis, and calls that failed.',
+      'Calls without a response from Redis, and calls that failed.',
       ['err_type'],
     ),
     limiterRequests: collected('ratelimit_service_total_requests', 'Calls over gRPC.', [
@@ -145,7 +145,7 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
     ),
     limiterSheds: counter(
       'curtail_limiter_sheds_total',
-      'Times that a connection was limited to its share or closed, by resource.',
+      'Times that a connection was rejected or closed because it exceeded its share, by resource.',
       ['resource'],
     ),
     limiterDecisions: counter(

@@ -71,6 +71,7 @@ export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
       const onChange = async () => {
         await source.reload()
         onReloaded()
+        return source.isUnreadable() ? 'retry' : undefined
       }
       const onError = (err: unknown) => {
         log.error({ err }, 'cannot watch the rule files')

@@ -17,7 +17,7 @@ export interface ParseTask {
 }
 
 /** Messages of the thread: first the faults or the warnings, then slices; the last is empty. */
-export type Parsed =
+export type ThreadMessage =
   | { readonly faults: readonly RuleFault[] }
   | { readonly warnings: readonly RuleFault[]; readonly descriptors: number }
   | { readonly slice: readonly RuleRecord[] }
@@ -86,7 +86,7 @@ function collect(thread: Worker): Promise<ParsedRuleFiles> {
     })
   }
   return new Promise((resolve, reject) => {
-    const handle = (message: Parsed) => {
+    const handle = (message: ThreadMessage) => {
       if ('faults' in message) resolve({ faults: message.faults })
       else if ('slice' in message && message.slice.length === 0) {
         resolve({ rules: builder.rules, warnings })
@@ -98,7 +98,7 @@ function collect(thread: Worker): Promise<ParsedRuleFiles> {
         requestNext()
       }
     }
-    thread.on('message', (message: Parsed) => {
+    thread.on('message', (message: ThreadMessage) => {
       try {
         handle(message)
       } catch (error) {

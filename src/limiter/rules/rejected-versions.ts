@@ -14,7 +14,7 @@ const VERSIONS_MAX = 4
 /** Why a version was rejected. */
 interface RejectedVersion {
   readonly faults: readonly RuleFault[]
-  /** Whether it is parsed when it arrives later. */
+  /** Whether the content is parsed when it arrives later, because the parser itself failed. */
   readonly isRetryable: boolean
 }
 
@@ -31,9 +31,9 @@ export interface RejectedVersions {
 
 interface VersionEntry {
   readonly rejection: RejectedVersion
-  /** The rejections without a pause of DELAY_MS_MAX. */
+  /** Number of rejections; reset when the content has not arrived for DELAY_MS_MAX. */
   rejections: number
-  /** The time of the last one. */
+  /** The time of the last rejection. */
   lastMs: number
 }
 

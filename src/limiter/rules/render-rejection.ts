@@ -1,8 +1,15 @@
-// The reason why a version is rejected, as the xDS server receives it.
+// The log message of a rejection, and its reason as the xDS server receives it.
 import { renderFault } from '../../limits/rule-fault.ts'
 import type { RuleFault } from '../../limits/rule.ts'
 
 const REJECTION_BYTES_MAX = 4096
+
+/** The log message when rules are rejected; `hasActive`: whether previous ones are active. */
+export function rejectionMessage(hasActive: boolean): string {
+  return hasActive
+    ? 'rules rejected: the previous ones stay active'
+    : 'rules rejected: no rules are active'
+}
 
 /** The first faults as lines, at most 4 KiB of UTF-8, and the number of the others. */
 export function renderRejection(faults: readonly RuleFault[]): string {

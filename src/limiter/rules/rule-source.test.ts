@@ -118,7 +118,9 @@ describe('the first set', () => {
     files = { 'a.yaml': 'bad' }
     const source = await open({ mayStartWithoutRules: true })
     expect(source.state()).toMatchObject({ isLoaded: false, domains: 0, loadedAtMs: undefined })
-    expect(logged.map(({ level }) => level)).toEqual(['error'])
+    expect(logged).toMatchObject([
+      { level: 'error', message: 'rules rejected: no rules are active' },
+    ])
     files = { 'a.yaml': 'good' }
     expect(await source.reload()).toBe('loaded')
     expect(source.state().isLoaded).toBe(true)
@@ -147,7 +149,9 @@ describe('a reload', () => {
     const fault = { file: 'b.yaml', line: 3, message: 'bad is bad' }
     expect(source.state()).toMatchObject({ isLoaded: true, loadedAtMs: 1000, faults: [fault] })
     expect(rejected).toEqual([[fault]])
-    expect(logged.filter(({ level }) => level === 'error')).toHaveLength(1)
+    expect(logged.filter(({ level }) => level === 'error')).toMatchObject([
+      { message: 'rules rejected: the previous ones stay active' },
+    ])
     files = { 'a.yaml': 'one' }
     expect(await source.reload()).toBe('loaded')
     expect(source.state().faults).toEqual([])
@@ -165,12 +169,14 @@ describe('a reload', () => {
     broken = new FileTreeError('a.yaml', 'cannot be read: EACCES')
     expect(await source.reload()).toBe('rejected')
     expect(await source.reload()).toBe('unchanged')
+    expect(source.isUnreadable()).toBe(true)
     expect(domainsOf(source)).toEqual(['one'])
     expect(source.state().faults).toEqual([
       { file: 'a.yaml', line: 1, message: 'cannot be read: EACCES' },
     ])
     broken = undefined
     expect(await source.reload()).toBe('loaded')
+    expect(source.isUnreadable()).toBe(false)
     expect(source.state().faults).toEqual([])
   })
 

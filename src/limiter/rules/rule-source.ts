@@ -9,6 +9,7 @@ import { within } from '../../resilience/deadline.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { OperatorError } from '../../process/role.ts'
+import { rejectionMessage } from './render-rejection.ts'
 import { boundCopy, type RulesCopy } from './rules-copy.ts'
 
 /** The result of a parser. */
@@ -47,6 +48,8 @@ export interface ActiveRules {
 export interface RuleSource extends ActiveRules {
   /** Reloads all files, after a change or SIGHUP. Never throws; concurrent calls share a run. */
   reload(): Promise<ReloadResult>
+  /** Whether the last reload could not read the files: a later one may, without a change. */
+  isUnreadable(): boolean
 }
 
 /** Dependencies of a rule source. */
@@ -83,7 +86,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     loadedAtMs = deps.nowMs()
     deps.onLoaded(rules)
   }
-  const readChange = changeReader(deps)
+  const { readChange, isUnreadable } = changeReader(deps)
   const load = async (): Promise<ReloadResult> => {
     const change = await readChange()
     if (change === undefined) return 'unchanged'
@@ -103,7 +106,8 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     return 'loaded'
   }
   const logRejected = () => {
-    log.error({ folder, ...faultFields(faults) }, 'rules rejected: the previous ones stay active')
+    const message = rejectionMessage(loadedAtMs !== undefined)
+    log.error({ folder, ...faultFields(faults) }, message)
   }
   /** Activates the set in the copy; returns false if no valid copy exists. */
   const restore = async (): Promise<boolean> => {
@@ -122,6 +126,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   }
   return {
     rules: () => rules,
+    isUnreadable,
     state: () => {
       const isLoaded = loadedAtMs !== undefined
       return { isLoaded, domains: rules.size, loadedAtMs, faults }
@@ -147,13 +152,17 @@ async function parseCopy({ folder, parse, log }: RuleSourceDeps, files: readonly
   return undefined
 }
 
-/** Returns a function that reads the files and, if they have changed, parses them. */
+/** `readChange` reads the files and, if they have changed, parses them. */
 function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
   let lastDigest: string | undefined
-  return async () => {
+  let isUnreadable = false
+  const readChange = async () => {
     try {
-      const timeout = () => new FileTreeError(folder, 'reading the files took too long')
+      isUnreadable = true
+      const timeout = () =>
+        new FileTreeError(folder, `reading the files took longer than ${READ_MS_MAX} ms`)
       const files = await within(READ_MS_MAX, readFiles(), timeout)
+      isUnreadable = false
       const digest = await digestOf(files)
       if (digest === lastDigest) return undefined
       const parsed = await parse(files)
@@ -169,6 +178,7 @@ function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
       return { parsed: { faults: [{ file, line: 1, message }] }, files: [] }
     }
   }
+  return { readChange, isUnreadable: () => isUnreadable }
 }
 
 /** The digest of all files; the event loop runs between two files. */

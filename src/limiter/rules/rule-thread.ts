@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type RuleRecord, recordsOf } from '../../limits/rule-records.ts'
 import { countDescriptors } from '../../limits/rule-tree.ts'
 import { parseRules } from '../../limits/rules.ts'
-import type { Parsed, ParseTask } from './parse-in-thread.ts'
+import type { ParseTask, ThreadMessage } from './parse-in-thread.ts'
 
 const port = parentPort
 if (port === null) throw new Error('Cannot parse rules: not started by parse-in-thread.ts')
@@ -25,7 +25,7 @@ function nextSlice(): RuleRecord[] {
 
 port.on('message', () => {
   const slice = nextSlice()
-  port.postMessage({ slice } satisfies Parsed)
+  port.postMessage({ slice } satisfies ThreadMessage)
 })
 port.postMessage(
   ('faults' in parsed
@@ -33,5 +33,5 @@ port.postMessage(
     : {
         warnings: parsed.warnings,
         descriptors: countDescriptors(parsed.rules),
-      }) satisfies Parsed,
+      }) satisfies ThreadMessage,
 )

@@ -1,7 +1,32 @@
 // A copy is written in the background, one version at a time; versions that the newest one replaces
-// are not written.
-import { expect, test } from '@jest/globals'
-import { writeInBackground } from './rules-copy.ts'
+// are not written. An access to a disk that hangs is aborted, and logged.
+import { afterEach, expect, jest, test } from '@jest/globals'
+import { boundCopy, writeInBackground } from './rules-copy.ts'
+
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+test('an access that takes longer than 10 s is logged, and does not delay the caller', async () => {
+  jest.useFakeTimers()
+  const hung = () => new Promise<never>(() => undefined)
+  const logged: unknown[] = []
+  const copy = boundCopy<string>(
+    { read: hung, write: hung },
+    { warn: (...line: unknown[]) => logged.push(line) },
+  )
+  const accesses = Promise.all([copy.read(), copy.write('v1')])
+  await jest.advanceTimersByTimeAsync(10_000)
+  expect(await accesses).toEqual([undefined, undefined])
+  const timeoutOf = (access: string) => {
+    const message = `${access} the copy of the rules took longer than 10000 ms`
+    return { err: expect.objectContaining({ message }) }
+  }
+  expect(logged).toEqual([
+    [timeoutOf('reading'), 'cannot read the copy of the rules'],
+    [timeoutOf('writing'), 'cannot write the copy of the rules'],
+  ])
+})
 
 test('one write at a time, and only the newest waits', async () => {
   const writes: string[] = []

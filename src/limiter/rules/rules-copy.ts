@@ -1,5 +1,6 @@
 // Keeps a copy of the last valid rules in one file, so that a restarted process has rules even if
-// the rule files are invalid or the xDS server is unavailable; a new one may have a fallback.
+// the rule files are invalid or the xDS server is unavailable; a new pod has no copy, and may read
+// the fallback version instead.
 import { readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
@@ -25,6 +26,8 @@ const FILES_BYTES_MAX = 32 * 1024 * 1024
 /** The maximum of XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES. */
 const VERSION_BYTES_MAX = 64 * 1024 * 1024
 const ACCESS_MS_MAX = 10_000
+const READ_FAILED = 'cannot read the copy of the rules'
+const WRITE_FAILED = 'cannot write the copy of the rules'
 const shape = z.array(z.strictObject({ name: z.string(), text: z.string() }))
 
 /** The copy of rule files at a path; its folder must exist. */
@@ -75,13 +78,13 @@ function openCopy<T>(given: {
 }): Copy<T> {
   const { path, log } = given
   return {
-    read: () => readBounded({ ...given, message: 'cannot read the copy of the rules' }),
+    read: () => readBounded({ ...given, message: READ_FAILED }),
     async write(rules) {
       try {
         await writeFile(`${path}.new`, given.encode(rules), { mode: 0o600 })
         await rename(`${path}.new`, path)
       } catch (err) {
-        log.warn({ err, path }, 'cannot write the copy of the rules')
+        log.warn({ err, path }, WRITE_FAILED)
       }
     },
   }
@@ -110,11 +113,14 @@ async function readBounded<T>(given: {
 
 /** The copy with a deadline for each access, because the disk may hang. */
 export function boundCopy<T>(copy: Copy<T>, log: Pick<Log, 'warn'>): Copy<T> {
-  const message = 'rules active without a copy on disk'
   return {
-    read: () => withDeadline(copy.read(), 'reading the copy of the rules', { log, message }),
+    read: () =>
+      withDeadline(copy.read(), 'reading the copy of the rules', { log, message: READ_FAILED }),
     write: (rules) =>
-      withDeadline(copy.write(rules), 'writing the copy of the rules', { log, message }),
+      withDeadline(copy.write(rules), 'writing the copy of the rules', {
+        log,
+        message: WRITE_FAILED,
+      }),
   }
 }
 

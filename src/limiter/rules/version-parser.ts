@@ -13,7 +13,10 @@ export const RULES_TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3
 export interface VersionParser {
   /** Throws an error if the thread fails or times out. */
   parse(response: DiscoveryResponse): Promise<ParsedRuleFiles>
-  /** Called before the process serves calls: then fewer versions are parsed in the main thread. */
+  /**
+   * Called before the process serves calls: later, the main thread parses only versions of at most
+   * MAIN_THREAD_BYTES_MAX.
+   */
   startServing(): void
   /** Aborts the parses in flight and rejects later ones. */
   stop(): Promise<void>

@@ -17,7 +17,7 @@ const NO_KEY = {
   isRetryable: false,
 }
 
-let logged: { readonly level: string; readonly version: unknown }[]
+let logged: { readonly level: string; readonly version: unknown; readonly message: string }[]
 let stats: RuleStats
 beforeEach(() => {
   logged = []
@@ -25,8 +25,8 @@ beforeEach(() => {
 })
 
 async function open() {
-  const logTo = (level: string) => (fields: { readonly version?: unknown }) => {
-    logged.push({ level, version: fields.version })
+  const logTo = (level: string) => (fields: { readonly version?: unknown }, message: string) => {
+    logged.push({ level, version: fields.version, message })
   }
   let apply: Apply | undefined
   const source = await openXdsRules({
@@ -78,7 +78,10 @@ test('good and bad content in turns: the bad one is delayed and reported', async
   expect(performance.now() - startMs).toBeGreaterThan(900)
   expect(state()).toMatchObject({ isLoaded: true, domains: 1 })
   expect(state().faults.map(({ message }) => message)).toEqual(['descriptor has empty key'])
-  expect(errors()).toEqual(['v1', 'v3'])
+  expect(logged.filter(({ level }) => level === 'error')).toMatchObject([
+    { version: 'v1', message: 'rules rejected: no rules are active' },
+    { version: 'v3', message: 'rules rejected: the previous ones stay active' },
+  ])
   expect(stats.service.configLoadError).toBe(2)
   await stop()
 })

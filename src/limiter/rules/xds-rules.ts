@@ -7,7 +7,7 @@ import type { Stop } from '../../process/stop.ts'
 import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 import { recordActivation, type LoadedRules, type RulesDeps } from './load-rules.ts'
 import { createRejectedVersions } from './rejected-versions.ts'
-import { renderRejection } from './render-rejection.ts'
+import { rejectionMessage, renderRejection } from './render-rejection.ts'
 import { boundCopy, openFallbackVersion, openVersionCopy, writeInBackground } from './rules-copy.ts'
 import { versionDigest } from './version-digest.ts'
 import { createVersionParser, versionFault, type VersionParser } from './version-parser.ts'
@@ -110,7 +110,7 @@ function createVersions(deps: Deps) {
   const parser = createVersionParser(deps)
   const rejected = createRejectedVersions()
   const active = createActive(deps)
-  /** Of the active version, if the server sent it to this process. */
+  /** The digest of the active version; `undefined` if none is active, or if it is a stored one. */
   let activeDigest: string | undefined
   const apply = async (response: DiscoveryResponse, superseded: AbortSignal) => {
     const { version } = response
@@ -231,7 +231,7 @@ function createActive(deps: Deps) {
       faults = given.faults
       rejectedVersion = version
       stats.service.configLoadError++
-      const message = 'rules rejected: the previous ones stay active'
+      const message = rejectionMessage(loadedAtMs !== undefined)
       log.error({ server, version, ...faultFields(faults), ...(err && { err }) }, message)
       onChange()
     },

@@ -59,7 +59,8 @@ export const ruleFileSettings = {
     '',
   ),
   XDS_FALLBACK_VERSION: stringSetting(
-    'gzipped rules of the controller, used at the start if server and RULES_COPY have none',
+    'file of the gzipped rules of the controller, used at the start if the server and ' +
+      'RULES_COPY have none',
     '',
   ),
 } as const
@@ -72,7 +73,7 @@ export const limitSettings = {
     'counters are stored only in Redis, not in memcache',
   ),
   DEFAULT_ALGORITHM: choiceSetting(
-    'algorithm of rules that name none; rules that it cannot count use the default',
+    `algorithm of rules that name none; rules that it cannot count use ${defaultAlgorithm.name}`,
     algorithms.map(({ name }) => name),
     defaultAlgorithm.name,
   ),
@@ -134,7 +135,7 @@ export const statisticsSettings = {
     fallback: 0.8,
   }),
   DISABLE_STATS: flagSetting(
-    'whether to send no statistics to statsd, whatever USE_STATSD is; /metrics stays',
+    'whether to send no statistics to statsd, even if USE_STATSD is true; does not affect /metrics',
     false,
   ),
   USE_STATSD: flagSetting('whether statistics are sent to statsd', true),

@@ -1,4 +1,4 @@
-// The hits that rules in shadow mode did not deny, until they are reported to the controller, and
+// Hits beyond the limits of rules in shadow mode, until they are reported to the controller, and
 // the form of the reports. In bounded memory; sends nothing.
 import { ruleIdOf } from '../../limits/rule-id.ts'
 import type { Rule } from '../../limits/rule.ts'

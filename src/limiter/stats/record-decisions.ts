@@ -37,7 +37,7 @@ export function createRecorder({ stats, top, decisions }: RecordDeps): DecideLim
 }
 
 /** Ends the minutes of `top` and logs them, until the returned function is called. */
-export function startMinutes(top: TopValues, log: Log): () => Promise<void> {
+export function startLoggingTopValues(top: TopValues, log: Log): () => Promise<void> {
   const task = () => {
     logDenied(top.endMinute(Date.now()), log)
     return Promise.resolve()
@@ -53,7 +53,7 @@ export function startMinutes(top: TopValues, log: Log): () => Promise<void> {
 export function logDenied({ top }: TopMinute, log: Pick<Log, 'info'>): void {
   const denied = top.filter((one) => one.denied > 0).toSorted((a, b) => b.denied - a.denied)
   for (const { isShadow, ...one } of denied.slice(0, LINES_MAX)) {
-    const done = isShadow ? 'hits that shadow mode did not deny' : 'hits denied'
+    const done = isShadow ? 'hits beyond the limit, admitted by shadow mode,' : 'hits denied'
     log.info(one, `${done} in the last minute`)
   }
   const others = denied.length - LINES_MAX

@@ -124,7 +124,7 @@ test('the log has a line for each denied value, at most 20, and the number of th
   expect(lines).toHaveLength(21)
   expect(lines[0]).toEqual([
     { rule: 'edge.total_all', name: 'all', values: [], hits: 30, denied: 30 },
-    'hits that shadow mode did not deny in the last minute',
+    'hits beyond the limit, admitted by shadow mode, in the last minute',
   ])
   expect(lines[1]).toEqual([
     { rule: 'edge.client', values: ['c25'], hits: 25, denied: 25 },
