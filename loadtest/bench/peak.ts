@@ -30,6 +30,8 @@ const RATES = [
 const WARM_UP = { redirectsPerSecond: 2500, seconds: 30 } as const
 /** The highest rate carried is then offered for this time. */
 const CONFIRM_SECONDS = 60
+/** k6 starts enough users before the load for responses within twice the goal. */
+const USER_SECONDS = (2 * P99_GOAL_MS) / 1000
 /** k6 creates its links and starts its users before the load, and completes requests after it. */
 const K6_EXTRA_SECONDS = 60
 
@@ -139,6 +141,7 @@ const measureMixed: Measure = async ({ contender, rate, seconds }) => {
     BASE_URL: `http://127.0.0.1:${contender.port}`,
     RATE: String(rate),
     DURATION: `${seconds}s`,
+    USERS: String(10 + Math.ceil(rate * USER_SECONDS)),
   }
   const msMax = (seconds + K6_EXTRA_SECONDS) * 1000
   const { result, ...used } = await measureOn(contender, async () => {
