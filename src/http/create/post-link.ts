@@ -162,7 +162,8 @@ function problemOf(
     case 'key-reused':
       return {
         name: 'idempotency-key-reused',
-        detail: 'This Idempotency-Key was used with another body within the last 24 hours',
+        detail:
+          'The key belongs to its first body for about a day: send that body, or use a new key',
       }
     case 'pool-empty':
       return {
