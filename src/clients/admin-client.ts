@@ -14,7 +14,8 @@ export interface AdminTarget {
 
 const ADMIN_API = 'the admin API'
 const URL_SETTING = 'ADMIN_URL'
-const RESPONSE_MS_MAX = 10_000
+/** Longer than a change takes if every attempt of its statements times out. */
+const RESPONSE_MS_MAX = 15_000
 const problemShape = z.object({ detail: z.string() })
 
 /** One request to the admin API. */
@@ -55,9 +56,14 @@ async function exchange(
     const response = await fetch(new URL(path, target.url), { method, headers, signal })
     return { ok: response.ok, status: response.status, responseText: await response.text() }
   } catch (error) {
+    const { url, name = ADMIN_API, setting = URL_SETTING } = target
+    if (signal.aborted) {
+      const hint = method === 'GET' ? '' : ': the change may have been applied, repeat the command'
+      const period = `${RESPONSE_MS_MAX / 1000} s`
+      throw new OperatorError(`${name} at ${url} did not respond within ${period}${hint}`)
+    }
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const detail = cause instanceof Error ? cause.message : String(cause)
-    const { url, name = ADMIN_API, setting = URL_SETTING } = target
     throw new OperatorError(`cannot reach ${name} at ${url} (${detail}): check ${setting}`)
   }
 }

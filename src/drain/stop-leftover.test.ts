@@ -4,8 +4,12 @@ import { stopLeftoverEnvoy, LEFTOVER_MS_MAX } from './stop-leftover.ts'
 
 type Readiness = 'ready' | 'draining' | 'not-ready' | 'exited' | 'unresponsive'
 
-/** Starts with an Envoy that returns scripted responses in order, the last one forever. */
-async function startWith(responses: readonly Readiness[]) {
+/**
+ * Starts with an Envoy that returns scripted responses in order, the last one forever. A signal
+ * arrives after `stopAfterMs`.
+ */
+async function startWith(responses: readonly Readiness[], stopAfterMs = Infinity) {
+  const stopping = new AbortController()
   let [nowMs, polls, quits, warned] = [5000, 0, 0, 0]
   await stopLeftoverEnvoy({
     envoy: {
@@ -17,9 +21,11 @@ async function startWith(responses: readonly Readiness[]) {
       },
     },
     nowMs: () => nowMs,
+    signal: stopping.signal,
     log: { warn: () => warned++ } as never,
     pause: (ms) => {
       nowMs += ms
+      if (nowMs - 5000 >= stopAfterMs) stopping.abort()
       return Promise.resolve()
     },
   })
@@ -41,3 +47,10 @@ test('quit is retried until a draining Envoy has exited, with one warning', asyn
 test('an Envoy that does not respond is polled for a bounded time and not stopped', async () => {
   expect(await startWith(['unresponsive'])).toMatchObject({ quits: 0, tookMs: LEFTOVER_MS_MAX })
 })
+
+test.each(['unresponsive', 'draining'] as const)(
+  'a stop of the process ends the wait for an Envoy that is %s',
+  async (state) => {
+    expect(await startWith([state], 300)).toMatchObject({ polls: 4, tookMs: 300 })
+  },
+)

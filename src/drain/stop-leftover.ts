@@ -10,18 +10,23 @@ import type { EnvoyAdmin } from './envoy.ts'
 export const LEFTOVER_MS_MAX = 10_000
 const POLL_EVERY_MS = 100
 
-/** Stops a draining Envoy. Resolves once Envoy has exited or does not drain, or at the deadline. */
+/**
+ * Stops a draining Envoy. Resolves once Envoy has exited or does not drain, at the deadline, or
+ * when `signal` aborts: the pod itself then terminates.
+ */
 export async function stopLeftoverEnvoy(options: {
   readonly envoy: Pick<EnvoyAdmin, 'readReadiness' | 'quit'>
   readonly nowMs: Clock
+  readonly signal: AbortSignal
   readonly log: Pick<Log, 'warn'>
   readonly pause?: Pause
 }): Promise<void> {
-  const { envoy, nowMs, log, pause = realPause } = options
+  const { envoy, nowMs, signal, log, pause = realPause } = options
   const deadlineMs = nowMs() + LEFTOVER_MS_MAX
   let hasWarned = false
   for (;;) {
     const readiness = await envoy.readReadiness()
+    if (signal.aborted) return
     if (readiness !== 'unresponsive' && readiness !== 'draining') return
     if (readiness === 'draining') {
       if (!hasWarned)
@@ -32,6 +37,6 @@ export async function stopLeftoverEnvoy(options: {
       await envoy.quit()
     }
     if (nowMs() >= deadlineMs) return
-    await pause(POLL_EVERY_MS)
+    await pause(POLL_EVERY_MS, signal)
   }
 }

@@ -18,6 +18,11 @@ beforeEach(() => {
     exits.push(code)
     return undefined as never
   })
+  // Reached only where the signal has no effect: the kernel ignores it in PID 1.
+  jest.spyOn(process, 'execve').mockImplementation((_, args) => {
+    exits.push(args?.at(-1))
+    return undefined as never
+  })
   jest.spyOn(process, 'kill').mockImplementation((_, signal) => {
     exits.push(signal)
     return true
@@ -30,7 +35,7 @@ afterEach(() => {
 })
 
 /** A process whose stop the test completes. */
-function startProcess() {
+function startProcess(msMax?: () => number | undefined) {
   const seen = { stops: 0, failures: [] as unknown[] }
   let complete: (code: number) => void = () => undefined
   let fail: (error: Error) => void = () => undefined
@@ -45,6 +50,7 @@ function startProcess() {
     stop,
     onFailure: (error) => seen.failures.push(error),
     onTimeout: (ms) => seen.failures.push(ms),
+    ...(msMax !== undefined && { msMax }),
   })
   const signal = (name: NodeJS.Signals) => listeners.get(name)?.(name)
   return {
@@ -96,7 +102,19 @@ test('a hung stop is killed after 7 s', () => {
   jest.advanceTimersByTime(6999)
   expect(exits).toEqual([])
   jest.advanceTimersByTime(1)
-  expect([seen.failures, exits]).toEqual([[7000], ['SIGKILL']])
+  expect([seen.failures, exits]).toEqual([[7000], ['SIGKILL', 'process.exit(137)']])
+})
+
+test('a role that starts during the stop sets how long it may take', () => {
+  let msMax = 7000
+  const { seen, signal } = startProcess(() => msMax)
+  signal('SIGTERM')
+  jest.advanceTimersByTime(6999)
+  msMax = 30_000
+  jest.advanceTimersByTime(23_000)
+  expect(exits).toEqual([])
+  jest.advanceTimersByTime(1)
+  expect([seen.failures, exits]).toEqual([[30_000], ['SIGKILL', 'process.exit(137)']])
 })
 
 test('the duplicate of a Ctrl-C is not a second signal', () => {
@@ -118,7 +136,7 @@ test.each([
   signal('SIGTERM')
   nowMs = 1101
   signal(name)
-  expect([seen.stops, exits]).toEqual([1, [code]])
+  expect([seen.stops, exits]).toEqual([1, [name, `process.exit(${code})`]])
 })
 
 test('all components are stopped in order, also after a failure; its error is thrown', async () => {

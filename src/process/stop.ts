@@ -1,4 +1,5 @@
 // Stops a process: the first signal shuts it down gracefully, a second one immediately.
+import { constants } from 'node:os'
 
 /** Stops one component; resolves when it has stopped. Call it once only. */
 export type Stop = () => Promise<void>
@@ -37,20 +38,26 @@ export function stopOnSignal(options: {
   readonly onFailure: (error: unknown) => void
   /** Called when the stop times out. */
   readonly onTimeout: (ms: number) => void
-  /** How long the stop may take. @default 7000 */
+  /** How long the stop may take; a role that is still starting may set it later. @default 7000 */
   readonly msMax?: () => number | undefined
 }): void {
   const { stop, onFailure, onTimeout, msMax } = options
   let firstAtMs: number | undefined
+  const readMsMax = () => msMax?.() ?? STOP_MS_MAX
+  const armDeadline = (ms: number, waitMs = ms) => {
+    setTimeout(() => {
+      if (readMsMax() > ms) {
+        armDeadline(readMsMax(), readMsMax() - ms)
+        return
+      }
+      onTimeout(ms)
+      terminate('SIGKILL')
+    }, waitMs).unref()
+  }
   const onSignal = (signal: NodeJS.Signals) => {
     if (firstAtMs === undefined) {
       firstAtMs = performance.now()
-      const ms = msMax?.() ?? STOP_MS_MAX
-      setTimeout(() => {
-        onTimeout(ms)
-        // Not process.exit: it waits for threads, and one may be blocked on a hung disk.
-        process.kill(process.pid, 'SIGKILL')
-      }, ms).unref()
+      armDeadline(readMsMax())
       stop().then(
         (code) => process.exit(code),
         (error: unknown) => {
@@ -59,9 +66,23 @@ export function stopOnSignal(options: {
         },
       )
     } else if (performance.now() - firstAtMs > ECHO_MS) {
-      process.exit(signal === 'SIGINT' ? 130 : 143)
+      process.off('SIGTERM', onSignal)
+      process.off('SIGINT', onSignal)
+      terminate(signal)
     }
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
+}
+
+/**
+ * Terminates the process immediately, by the default action of a signal. Not process.exit: it waits
+ * for threads, and one may be blocked on a hung disk.
+ */
+function terminate(signal: NodeJS.Signals): void {
+  process.kill(process.pid, signal)
+  // The kernel ignores default actions in PID 1 of a container, also of SIGKILL. Another program in
+  // the same process replaces all threads.
+  const exit = `process.exit(${128 + constants.signals[signal]})`
+  process.execve?.(process.execPath, [process.execPath, '-e', exit], {})
 }

@@ -26,6 +26,9 @@ class TlsFilesError extends Error {
   override readonly name = 'TlsFilesError'
 }
 
+/** A file that cannot be read now; a later attempt may succeed without a change. */
+class UnreadableError extends TlsFilesError {}
+
 /** Reads and validates the files. Throws TlsFilesError. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   const { authorities } = files
@@ -64,13 +67,14 @@ async function readPem(path: string | undefined): Promise<Buffer | undefined> {
   try {
     return await readFile(path)
   } catch (error) {
-    throw new TlsFilesError(`Cannot read ${path}: ${(error as Error).message}`)
+    throw new UnreadableError(`Cannot read ${path}: ${(error as Error).message}`)
   }
 }
 
 /**
  * Watches the files. Calls `onChange` with their contents after a change; the initial state counts
- * as a change. Passes the error of an invalid set to `onError` once.
+ * as a change. Passes the error of an invalid set to `onError` once. Unreadable files are retried
+ * at each poll, and reported once per state.
  */
 export function watchTlsFiles(options: {
   readonly files: TlsFiles
@@ -82,15 +86,22 @@ export function watchTlsFiles(options: {
     (path) => path !== undefined,
   )
   const scan = () => scanFiles(paths)
+  let reportedState: string | undefined
   return watchFiles({
     scan,
     async onChange() {
       const before = await scan()
       const [outcome] = await Promise.allSettled([readTlsFiles(files)])
       // A change during the read may result in a mixed set: it is also a change for the watch.
-      if ((await scan()).state !== before.state) return
-      if (outcome.status === 'rejected') throw outcome.reason
-      onChange(outcome.value)
+      if ((await scan()).state !== before.state) return undefined
+      if (outcome.status === 'fulfilled') {
+        onChange(outcome.value)
+        return undefined
+      }
+      if (!(outcome.reason instanceof UnreadableError)) throw outcome.reason
+      if (before.state !== reportedState) onError(outcome.reason)
+      reportedState = before.state
+      return 'retry'
     },
     onError,
   })

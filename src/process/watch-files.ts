@@ -19,7 +19,10 @@ export interface FileState {
 export interface WatchOptions {
   /** Lists the files without reading them; an error is also a state. */
   readonly scan: () => Promise<FileState>
-  /** Called once at the start, and after each change once the files are stable. */
+  /**
+   * Called once at the start, and after each change once the files are stable. If it resolves to
+   * `retry`, because the files cannot be read now, the next poll calls it without a change.
+   */
   readonly onChange: () => Promise<unknown>
   /** Called for each failure; the watch continues. */
   readonly onError: (error: unknown) => void
@@ -90,7 +93,7 @@ export function watchFiles(options: WatchOptions): FileWatch {
       }
       if (signal.aborted) return
       lastState = state
-      await onChange()
+      if ((await onChange()) === 'retry') lastState = undefined
     },
     onError,
   })

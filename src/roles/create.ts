@@ -86,15 +86,21 @@ function openComponents(config: Config, service: Service) {
     nowMs,
   })
   const pool = config.CODE_POOL
-  service.onStop(() => invalidator.stop())
   const levelsTask = runInBackground({
     everyMs: LEVELS_EVERY_MS,
     task: async () => {
       if (cassandra.isUp()) await pools.report()
     },
-    onError: onTaskError('read-pools'),
+    onError: (error) => {
+      // During the stop, a read fails because its connection is closed.
+      if (!signal.aborted) onTaskError('read-pools')(error)
+    },
   })
-  service.onStop(() => levelsTask.stop())
+  service.onStop(() => {
+    void levelsTask.stop() // not awaited: a read may take longer than the rest of the stop
+    return Promise.resolve()
+  })
+  service.onStop(() => invalidator.stop())
   const supply = createCodeSupply({
     codes,
     pool,

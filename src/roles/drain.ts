@@ -20,12 +20,12 @@ export const role = defineRole({
     'Runs in the same pod as Envoy. On SIGTERM it drains Envoy, and exits when no connection is\n' +
     'open, or after DRAIN_SECONDS. Stop Envoy only after that. No HTTP request starts a drain.',
   settings: drainSettings,
-  run: async ({ config, args }) => {
+  run: async ({ config, args, signal }) => {
     rejectArguments('drain', args)
     const { log, metrics, health } = openProcess('drain', config, [])
     const envoy = createEnvoyAdmin(config.ENVOY_ADMIN_URL)
     // An Envoy that is already draining was drained by the previous process of this role.
-    await stopLeftoverEnvoy({ envoy, nowMs: () => performance.now(), log })
+    await stopLeftoverEnvoy({ envoy, nowMs: () => performance.now(), signal, log })
     const stopping = new AbortController()
     const http = await listen({
       port: config.DRAIN_PORT,

@@ -80,6 +80,11 @@ type ExitResult = { readonly exitCode: number }
 
 /** The first and the longest pause between two attempts. */
 const PAUSE = { firstMs: 250, maxMs: 5000 }
+/**
+ * A rejection by a node that has not received the schema change yet: `ensureKeyspace` found the
+ * keyspace on another node.
+ */
+const NO_KEYSPACE = /^keyspace \S+ (?:doesn't|does not) exist$/i
 /** How long the settings of the cluster may take to read. */
 const SETTINGS_MS_MAX = 10_000
 
@@ -104,7 +109,7 @@ async function retryUntilDone(
     } catch (err) {
       if (!(err instanceof StoreError)) throw err
       const rejection = rejectionOf(err.cause)
-      if (rejection !== undefined)
+      if (rejection !== undefined && !NO_KEYSPACE.test(rejection))
         throw new OperatorError(`Cassandra rejects the migration: ${rejection}`)
       log.warn({ err }, 'Cassandra unavailable: retrying')
     }
@@ -168,7 +173,10 @@ async function ensureKeyspace({ config, cassandra, log }: Run): Promise<void> {
     )
   }
   log.info({ keyspace, replication }, 'creating the keyspace')
-  await cassandra.changeSchema(createKeyspace(keyspace, replication))
+  if (await cassandra.changeSchema(createKeyspace(keyspace, replication))) return
+  throw new StoreError('the nodes of Cassandra do not agree on the keyspace', {
+    outcome: 'unknown',
+  })
 }
 
 /** Logs cluster settings that differ from the required ones, or that they cannot be read. */

@@ -10,7 +10,7 @@ import { StoreError } from '../resilience/store-error.ts'
 import { codePoolSetting } from '../create/settings.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore } from '../stores/cassandra/code-store.ts'
-import { cassandraSettings } from '../stores/cassandra/settings.ts'
+import { cassandraDependentSettings, cassandraSettings } from '../stores/cassandra/settings.ts'
 
 const settings = {
   ...cassandraSettings,
@@ -31,6 +31,7 @@ export const role = defineRole({
     'until WAIT_SECONDS have passed. Exits with 0 in both cases: without codes, create pods can\n' +
     'still create links with an alias.',
   settings,
+  dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
     rejectArguments('wait-for-codes', args)
     const log = createLog({ role: 'wait-for-codes', level: config.LOG_LEVEL })

@@ -10,7 +10,7 @@ import { isDenied } from '../../limits/decide-together.ts'
 type StoreDecisions = readonly Decision[] | undefined
 
 /** Counters of this process only. */
-export interface LocalCounters extends Pick<CounterStore, 'reset'> {
+interface LocalCounters extends Pick<CounterStore, 'reset'> {
   consumeNow(updates: readonly CounterUpdate[]): readonly Decision[]
   /** Sets a counter so that `remaining` hits remain, at most the whole limit. */
   setRemaining(update: CounterUpdate, remaining: number): void

@@ -1,6 +1,6 @@
 // Runs statements on the driver's client: each within its deadline, each failure as a StoreError
 // that is counted and, rate-limited, logged. Statements that need a majority of replicas fail
-// immediately while no majority responds. Tracks the statements in flight.
+// immediately while no majority responds. Tracks the statements whose callers wait.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'cassandra-driver'
@@ -94,11 +94,11 @@ export function createCalls(given: CallsDeps) {
   const { client, metrics, log, watch } = given
   const { majority } = watch
   const fail = createFailureHandler(metrics, log)
-  let inFlight = 0
+  let waiting = 0
   let onDrained: (() => void) | undefined
   const settled = () => {
-    inFlight--
-    if (inFlight === 0) onDrained?.()
+    waiting--
+    if (waiting === 0) onDrained?.()
   }
   const runs = runsOf(metrics)
   const execute = (
@@ -117,26 +117,28 @@ export function createCalls(given: CallsDeps) {
       }
       const deadline = run.deadlines.add(() => {
         run.timedOut++
+        settled()
         if (run.needsMajority && run.deadlineMs >= SUSPECT_DEADLINE_MS_MIN) {
           majority.noteFailure(startedMs)
         }
         failed(new Error(`no response after ${Math.round(performance.now() - startedMs)} ms`))
       })
-      inFlight++
+      waiting++
       // No intermediate promise: on this hot path it would cost more than the rest of the function.
       client.execute(cql, values, run.options).then(
         (result: unknown) => {
-          settled()
           const nowMs = performance.now()
           if (run.needsMajority) majority.noteSuccess(nowMs)
           if (!completeWithinDeadline(run, deadline)) return
+          settled()
           run.okSeconds.observe((nowMs - startedMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
-          settled()
           if (run.needsMajority && failureOf(cause) !== 'defect') majority.noteFailure(startedMs)
-          if (completeWithinDeadline(run, deadline)) failed(cause)
+          if (!completeWithinDeadline(run, deadline)) return
+          settled()
+          failed(cause)
         },
       )
     })
@@ -147,9 +149,9 @@ export function createCalls(given: CallsDeps) {
       for (const run of runs.values()) if (run.needsMajority) run.deadlines.expireAll()
     },
     runOnEach: (cql: string, localDc: string) => runOnEach(client, cql, localDc),
-    /** Resolves once no statement is in flight; the driver's timeouts bound every statement. */
+    /** Resolves once no caller waits for a statement; its deadline bounds every wait. */
     drained: () =>
-      inFlight === 0
+      waiting === 0
         ? Promise.resolve()
         : new Promise<void>((resolve) => {
             onDrained = resolve

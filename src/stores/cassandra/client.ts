@@ -32,7 +32,7 @@ export interface Cassandra extends CassandraSession {
   executeOnEach(cql: string): Promise<readonly (readonly Row[])[]>
   /** Changes the schema; resolves to whether all nodes agree on it. Throws StoreError. */
   changeSchema(cql: string): Promise<boolean>
-  /** Closes the connection once no statement is in flight. */
+  /** Closes the connection once no caller waits for a statement, or after 2 s. Never rejects. */
   close(): Promise<void>
 }
 
@@ -51,7 +51,8 @@ export interface CassandraOptions {
   readonly signal?: AbortSignal
 }
 
-const CLOSE_MS_MAX = 5000
+/** What the drain of the ports leaves of the 7 s for a stop, less a second for the other steps. */
+const CLOSE_MS_MAX = 2000
 
 type Planned = CassandraOptions & { readonly plan: CassandraPlan }
 

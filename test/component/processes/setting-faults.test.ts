@@ -38,6 +38,7 @@ test.each([
   ['redirect', [...ofAddress, ...ofCassandra, ...ofRedis]],
   ['refill', [...ofCassandra, /^curtail: CODE_SECRET_FILE /, /^curtail: POOL_TARGET /]],
   ['migrate', ofCassandra],
+  ['wait-for-codes', ofCassandra],
 ])('%s prints every problem of its settings and exits with 2', async (role, faults) => {
   const { exitCode, stderr, stdout } = await runCurtail([role], { ...alone, ...dependent })
   const lines = stderr.trimEnd().split('\n')

@@ -2,6 +2,7 @@
 // cluster before or during the close.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals'
+import { StoreError } from '../../../src/resilience/store-error.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { openCassandra } from '../../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../../src/stores/cassandra/link-store.ts'
@@ -21,6 +22,8 @@ jest.setTimeout(SETUP_MS_MAX)
 
 const CLIENTS = 8
 const OUTAGES = 6
+/** CLOSE_MS_MAX of client.ts, with a margin; the driver rejects a read after 5.5 s. */
+const CLOSE_MS_MAX = 4000
 /** The longest time that the node stays down, or up; a client reconnects after 250 ms. */
 const PHASE_MS_MAX = 600
 
@@ -62,6 +65,11 @@ function openThrough(
   })
 }
 
+const isUnavailable = (error: unknown) => {
+  if (!(error instanceof StoreError)) throw error
+  return false
+}
+
 const countConnections = () => proxies.reduce((sum, proxy) => sum + proxy.connections(), 0)
 
 /** Waits until all connections are closed; verifies that none opens within a reconnect delay. */
@@ -90,6 +98,21 @@ test('a client that is closed before it could connect reports `closed`', async (
   const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
   await cassandra.close()
   expect(await cassandra.ready).toBe('closed')
+})
+
+test('a client of a node that hangs closes within 2 s', async () => {
+  const proxy = await openProxy()
+  const cassandra = openThrough([proxy])
+  const links = createCassandraLinkStore(cassandra)
+  await cassandra.ready
+  await waitFor('a response', () => links.find('none').then(() => true, isUnavailable))
+  proxy.blackHole()
+  await expect(links.find('none')).rejects.toThrow(StoreError)
+  const startMs = performance.now()
+  await cassandra.close()
+  expect(performance.now() - startMs).toBeLessThan(CLOSE_MS_MAX)
+  await proxy.heal()
+  await expectNoConnections()
 })
 
 test('a client that is closed while it reconnects leaves no connection', async () => {

@@ -1,0 +1,37 @@
+// The errors of the client if the admin API accepts a request, but does not complete the response.
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, jest, test } from '@jest/globals'
+import * as z from 'zod'
+import { callAdminApi } from './admin-client.ts'
+
+let server: Server
+afterEach(() => {
+  jest.restoreAllMocks()
+  server.closeAllConnections()
+  server.close()
+})
+
+const listeners: Record<string, RequestListener> = {
+  'no response': () => undefined,
+  'half a response': (_req, res) => {
+    res.writeHead(200)
+    res.write('{')
+  },
+}
+
+test.each(Object.entries(listeners))('after %s it reports the timeout', async (_, listener) => {
+  const timeout = AbortSignal.timeout.bind(AbortSignal)
+  const delays = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => timeout(100))
+  server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const call = (method: string) =>
+    callAdminApi({ url, token: undefined }, { method, path: '/admin/links/a' }, z.unknown())
+  const message = `the admin API at ${url} did not respond within 15 s`
+  await expect(call('GET')).rejects.toThrow(new Error(message))
+  await expect(call('DELETE')).rejects.toThrow(
+    new Error(`${message}: the change may have been applied, repeat the command`),
+  )
+  expect(delays.mock.calls).toEqual([[15_000], [15_000]])
+})

@@ -1,0 +1,78 @@
+// A process with a thread that a hung disk blocks: a second signal and the deadline of the stop
+// still terminate it, also as PID 1 of a container. The thread opens a FIFO without a writer.
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { withinDeadline } from '../../kit/wait-for.ts'
+
+const stopModule = new URL('../../../src/process/stop.ts', import.meta.url).href
+const EXIT_MS_MAX = 10_000
+
+/** Sends itself each signal of its arguments, with a pause between them. */
+const program = `
+  import { setTimeout } from 'node:timers/promises'
+  import { Worker } from 'node:worker_threads'
+  import { stopOnSignal } from '${stopModule}'
+  const [, fifo, msMax, ...signals] = process.argv
+  stopOnSignal({
+    stop: () => new Promise(() => undefined),
+    onFailure: (error) => console.log(error),
+    onTimeout: () => console.log('timed out'),
+    msMax: () => Number(msMax),
+  })
+  const read = "process.getBuiltinModule('fs').readFileSync(process.argv.at(-1))"
+  const thread = new Worker(read, { eval: true, argv: [fifo] })
+  thread.once('online', async () => {
+    for (const signal of signals) {
+      await setTimeout(300)
+      process.kill(process.pid, signal)
+    }
+  })`
+
+const asFirstProcess = ['unshare', '--map-root-user', '--pid', '--fork', '--kill-child']
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-hung-'))
+  execFileSync('mkfifo', [join(folder, 'disk')])
+})
+afterAll(async () => {
+  await rm(folder, { recursive: true })
+})
+
+/** Runs the program; returns its output and its exit code, or the signal that terminated it. */
+async function run(wrapper: readonly string[], args: readonly string[]) {
+  const node = [process.execPath, '--input-type=module', '--eval', program, join(folder, 'disk')]
+  const [command = '', ...rest] = [...wrapper, ...node, ...args]
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const closed = new Promise<number | string | null>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => {
+      resolve(code ?? signal)
+    })
+  })
+  try {
+    return { status: await withinDeadline('the exit', closed, EXIT_MS_MAX), output }
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+test.each([
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const)('a second %s terminates it', async (signal, exitCode) => {
+  const args = ['60000', 'SIGTERM', signal]
+  expect(await run([], args)).toEqual({ status: signal, output: '' })
+  expect(await run(asFirstProcess, args)).toEqual({ status: exitCode, output: '' })
+})
+
+test('the deadline of the stop terminates it', async () => {
+  const args = ['500', 'SIGTERM']
+  expect(await run([], args)).toEqual({ status: 'SIGKILL', output: 'timed out\n' })
+  expect(await run(asFirstProcess, args)).toEqual({ status: 137, output: 'timed out\n' })
+})

@@ -1,0 +1,100 @@
+// Rules and a certificate that a `ratelimit` process cannot read when they change, because it has
+// no file descriptor left: it loads them later without another change.
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { freePort } from '../../dependencies/free-ports.ts'
+import { type RoleProcess, startRole } from '../../kit/processes/role-process.ts'
+import { createAuthority } from '../../kit/ratelimit/grpc-certificates.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+import { limiterEnvironment } from '../../stack/limiter-environment.ts'
+
+const TEST_MS_MAX = 60_000
+/** Two polls of watch-files.ts, and their reads. */
+const RETRIES_MS = 5000
+const authority = createAuthority('servers of the test')
+
+let root: string
+let limiter: RoleProcess | undefined
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'curtail-unreadable-'))
+  await mkdir(join(root, 'config'))
+})
+afterEach(async () => {
+  await limiter?.stop()
+  limiter = undefined
+  await rm(root, { recursive: true })
+})
+
+const fileNames = ['tls.crt', 'tls.key', 'rules.yaml'] as const
+
+/** Writes the files; `install` moves them to their paths, which opens none. */
+async function filesOf(domain: string) {
+  const { cert, key } = authority.issue(['localhost'])
+  const limit = '{key: k, rate_limit: {unit: hour, requests_per_unit: 5}}'
+  const rules = `domain: ${domain}\ndescriptors: [${limit}]\n`
+  const contents = [cert, key, rules]
+  for (const [at, name] of fileNames.entries())
+    await writeFile(join(root, `${name}.next`), contents[at] ?? '')
+  const pathOf = (name: string) => join(root, name === 'rules.yaml' ? 'config' : '', name)
+  const install = async () => {
+    for (const name of fileNames) await rename(join(root, `${name}.next`), pathOf(name))
+  }
+  return { pathOf, install }
+}
+
+/** Sets the number of file descriptors that the process may have open. */
+function setDescriptors({ pid }: RoleProcess, limit: number): void {
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${String(limit)}:`])
+}
+
+/** The serial number of the certificate that a new connection gets. */
+function serialNumberOf(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] }
+    const socket = connect({ ...options, ca: authority.cert }, () => {
+      resolve(socket.getPeerCertificate().serialNumber)
+      socket.destroy()
+    })
+    socket.once('error', reject)
+  })
+}
+
+test(
+  'files that cannot be read are loaded once they can, and are reported once',
+  async () => {
+    const { pathOf, install } = await filesOf('shop')
+    await install()
+    const started = await startRole({
+      role: 'ratelimit',
+      env: {
+        ...limiterEnvironment(root, await freePort()),
+        GRPC_SERVER_USE_TLS: 'true',
+        GRPC_SERVER_TLS_CERT: pathOf('tls.crt'),
+        GRPC_SERVER_TLS_KEY: pathOf('tls.key'),
+      },
+    })
+    limiter = started
+    const grpcPort = Number(started.ready['grpcPort'])
+    const rules = async () =>
+      (await fetch(`http://127.0.0.1:${String(started.ready['debugPort'])}/rlconfig`)).text()
+    const serialNumber = await serialNumberOf(grpcPort)
+    const linesWith = (content: string) =>
+      started.log.filter((line) => JSON.stringify(line).includes(content)).length
+    const changed = await filesOf('books')
+    setDescriptors(started, 1)
+    await changed.install()
+    await waitFor('the reports', () => linesWith('EMFILE') === 2)
+    await sleep(RETRIES_MS)
+    expect(linesWith('EMFILE')).toBe(2)
+    setDescriptors(started, 1024)
+    await waitFor('the rules', () => linesWith('rules loaded') === 2)
+    await waitFor('the certificate', async () => (await serialNumberOf(grpcPort)) !== serialNumber)
+    expect(await rules()).toContain('books')
+  },
+  TEST_MS_MAX,
+)
