@@ -1,6 +1,7 @@
 // One call on an HTTP/2 connection: sends responses within the client's flow-control windows. The
 // connection removes a stream once its response is complete or either side has reset it;
 // ClosingStreams then accepts the rest of the request. Does not parse messages.
+import { copyOf } from './copy-of.ts'
 import type { Budgets, Budget } from './process-bounds.ts'
 import { type CallFault, statusCodes } from './status-codes.ts'
 import type { ResponseHeaders } from './response-headers.ts'
@@ -28,7 +29,7 @@ export interface StreamHost {
   spend(amount: number): void
   /** Runs the job in a later time slice of the connection. */
   runLater(job: () => void): void
-  /** Sends RST_STREAM. */
+  /** Sends RST_STREAM, and spends from the abuse budget unless the error is internal. */
   reset(stream: CallStream, code: ErrorCode): void
   /** Called when the stream is closed. */
   remove(stream: CallStream): void
@@ -131,7 +132,7 @@ export class CallStream {
     }
     this.pendingBytes += bytes
     this.pendingOutput ??= []
-    this.pendingOutput.push(Buffer.concat([prefix, message]))
+    this.pendingOutput.push(copyOf(prefix, message))
     this.sendPending()
   }
 

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream'
 import { expect, test } from '@jest/globals'
 import { ClosingStreams } from './closing-streams.ts'
 import { FrameOutput } from './frame-output.ts'
-import { frameTypes } from './frames.ts'
+import { errorCodes, frameTypes } from './frames.ts'
 import { ProcessBounds } from './process-bounds.ts'
 
 function openClosingStreams() {
@@ -48,4 +48,11 @@ test('a stream without END_STREAM is reset after 1 s', () => {
   streams.resetExpired(1000)
   expect([sent(), slotsUsed()]).toEqual([[frameTypes.rstStream], 0])
   expect([streams.acceptFrame(1, false), streams.wasReset(1)]).toEqual([false, true])
+})
+
+test('the last 128 reset streams are kept', () => {
+  const { streams } = openClosingStreams()
+  const ids = Array.from({ length: 1000 }, (_, i) => 2 * i + 1)
+  for (const id of ids) streams.reset(id, errorCodes.protocol)
+  expect(ids.filter((id) => streams.wasReset(id))).toEqual(ids.slice(-128))
 })

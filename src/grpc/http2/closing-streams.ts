@@ -8,6 +8,8 @@ import { type ErrorCode, errorCodes } from './frames.ts'
 const GRACE_MS = 1000
 /** Beyond this number, streams are reset immediately. */
 const CLOSING_MAX = 1000
+/** Maximum number of reset streams that are kept; no budget counts them. */
+const RESET_MAX = 128
 
 /** The closing streams of one connection. */
 export class ClosingStreams {
@@ -53,7 +55,7 @@ export class ClosingStreams {
     this.remove(streamId)
     this.output.reset(streamId, code)
     this.recentlyReset.add(streamId)
-    if (this.recentlyReset.size <= CLOSING_MAX) return
+    if (this.recentlyReset.size <= RESET_MAX) return
     for (const oldest of this.recentlyReset) {
       this.recentlyReset.delete(oldest)
       return

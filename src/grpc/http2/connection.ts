@@ -9,6 +9,7 @@ import * as control from './control-frames.ts'
 import { ClosingStreams } from './closing-streams.ts'
 import { FrameOutput } from './frame-output.ts'
 import { checkFrame } from './check-frame.ts'
+import { EMPTY } from './copy-of.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import * as http2 from './frames.ts'
 import { type FieldBlock, FieldBlockAssembler, unpadded } from './field-block-assembler.ts'
@@ -28,7 +29,6 @@ const fault = (reason: string) => new ProtocolError(errorCodes.protocol, reason)
 
 /** A smaller DATA frame without END_STREAM counts as abuse. */
 const SMALL_DATA_BYTES = 64
-const EMPTY = Buffer.alloc(0)
 
 /** Serves HTTP/2 on a socket until either side closes it. */
 export class Http2Connection implements StreamHost {
@@ -65,9 +65,8 @@ export class Http2Connection implements StreamHost {
     this.output.settings(localSettings)
     this.receiveWindow = new ReceiveWindow(this.output)
     this.lifetime = new Lifetime(socket, this.output, this.nowMs)
-    const { lifetime, reader } = this
-    const own = { budget: budgets.input, lifetime, reader, socket, connection: this }
-    this.inputQueue = new InputQueue({ ...deps, ...own })
+    const own = { budget: budgets.input, lifetime: this.lifetime, reader: this.reader, socket }
+    this.inputQueue = new InputQueue({ ...deps, ...own, connection: this })
     socket.on('data', (chunk: Buffer) => {
       this.read(chunk)
     })
@@ -133,6 +132,7 @@ export class Http2Connection implements StreamHost {
 
   reset(stream: CallStream, code: http2.ErrorCode): void {
     this.closingStreams.reset(stream.id, code)
+    if (code !== errorCodes.internal) this.spend(1) // not for a defect of the server
   }
 
   freeSlot(): void {

@@ -1,5 +1,6 @@
 // Assembles field blocks from the fragments in HEADERS and CONTINUATION frames (RFC 9113 §4.3,
 // §6.2). Bounds their size and number of frames; does not decode fields.
+import { copyOf } from './copy-of.ts'
 import { errorCodes, frameFlags, frameTypes } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import type { Budget } from './process-bounds.ts'
@@ -44,7 +45,7 @@ export class FieldBlockAssembler {
     const bytes = unpadded(frame, (flags & frameFlags.priority) === 0 ? 0 : PRIORITY_BYTES)
     if ((flags & frameFlags.endHeaders) !== 0) return { streamId, endStream, bytes }
     this.acquire(bytes.length)
-    this.current = { streamId, endStream, fragments: [Buffer.from(bytes)], bytes: bytes.length }
+    this.current = { streamId, endStream, fragments: [copyOf(bytes)], bytes: bytes.length }
     this.startedMs = nowMs
     return undefined
   }
@@ -76,7 +77,7 @@ export class FieldBlockAssembler {
       throw new ProtocolError(errorCodes.protocol, reason)
     }
     this.acquire(payload.length)
-    current.fragments.push(Buffer.from(payload))
+    current.fragments.push(copyOf(payload))
     current.bytes += payload.length
     if (current.bytes > BLOCK_BYTES_MAX || current.fragments.length > FRAMES_MAX) {
       throw new ProtocolError(

@@ -1,6 +1,7 @@
 // Collects the frames of one connection and writes all frames of one turn of the event loop to the
 // socket together. Independent of the meaning of the frames.
 import type { Duplex } from 'node:stream'
+import { copyOf, EMPTY } from './copy-of.ts'
 import type { Budget } from './process-bounds.ts'
 import {
   type ErrorCode,
@@ -23,16 +24,22 @@ export class FrameOutput {
   /** Whether the socket buffers output, because the client reads too slowly. */
   isFull = false
   private readonly socket: Duplex
-  private bytes: Buffer = Buffer.alloc(0)
+  private bytes = EMPTY
   private at = 0
   private readonly budget: Budget
   private isScheduled = false
   private lastStreamId = MAX_STREAM_ID
-  /** Bytes buffered in the socket. */
+  /** Bytes acquired from the budget. */
   private heldBytes = 0
+  /** Whether a write waits for an earlier one: frames are then collected until it completes. */
+  private isWriteQueued = false
   private readonly flushLater = () => {
     this.isScheduled = false
-    this.flush()
+    if (!this.isWriteQueued) this.flush()
+  }
+  private readonly writeDone = () => {
+    this.isWriteQueued = false
+    if (!this.isScheduled) this.flush()
   }
 
   constructor(socket: Duplex, budget: Budget) {
@@ -115,17 +122,25 @@ export class FrameOutput {
     if (!socket.writable) return
     const written = this.bytes.subarray(0, at)
     const isKept = this.bytes.length <= BYTES_KEPT_MAX
-    if (!isKept) this.bytes = Buffer.alloc(0)
-    const isAccepted = socket.write(isKept ? Buffer.from(written) : written)
-    if (!isAccepted) this.trackBacklog()
+    if (!isKept) this.bytes = EMPTY
+    this.isWriteQueued = socket.writableLength > 0
+    const callback = this.isWriteQueued ? this.writeDone : undefined
+    if (socket.write(isKept ? copyOf(written) : written, callback)) return
+    this.isFull = true
+    this.updateBudget()
   }
 
-  private trackBacklog(): void {
-    this.isFull = true
-    const more = this.socket.writableLength - this.heldBytes
-    if (more <= 0) return
-    if (this.budget.acquire(more)) this.heldBytes += more
-    else this.socket.destroy() // without GOAWAY, because the client does not read
+  /** Counts the output that the client has not read; must be called several times a second. */
+  updateBudget(): void {
+    const { writableLength, destroyed } = this.socket
+    if (destroyed) return
+    const held = writableLength === 0 ? 0 : writableLength + this.bytes.length
+    if (held <= this.heldBytes) this.budget.release(this.heldBytes - held)
+    else if (!this.budget.acquire(held - this.heldBytes)) {
+      this.socket.destroy() // without GOAWAY, because the client does not read
+      return
+    }
+    this.heldBytes = held
   }
 
   private writeUint32s(kind: FrameKind, streamId: number, values: readonly number[]): void {

@@ -1,5 +1,6 @@
 // Splits received bytes into HTTP/2 frames, after the preface. Buffers at most one incomplete
 // frame. Independent of the meaning of the frames.
+import { copyOf, EMPTY } from './copy-of.ts'
 import { errorCodes, DEFAULT_MAX_FRAME_SIZE, FRAME_HEADER_BYTES } from './frames.ts'
 import { ProtocolError } from './protocol-error.ts'
 
@@ -20,7 +21,7 @@ export class FrameReader {
   private unread: Buffer | undefined
   /** Whether `unread` has its own memory, and is not a slice of a larger buffer. */
   private isCopied = true
-  private readonly frame = { type: 0, flags: 0, streamId: 0, payload: PREFACE as Buffer }
+  private readonly frame = { type: 0, flags: 0, streamId: 0, payload: EMPTY }
 
   /** The number of unread bytes. */
   get length(): number {
@@ -30,7 +31,7 @@ export class FrameReader {
   /** Adds received bytes. */
   add(chunk: Buffer): void {
     this.isCopied = this.unread !== undefined
-    this.unread = this.unread === undefined ? chunk : Buffer.concat([this.unread, chunk])
+    this.unread = this.unread === undefined ? chunk : copyOf(this.unread, chunk)
   }
 
   /** Drops the buffered bytes. */
@@ -43,6 +44,14 @@ export class FrameReader {
    * remain. Throws ProtocolError.
    */
   read(handle: (frame: Frame) => boolean): boolean {
+    try {
+      return this.readFrames(handle)
+    } finally {
+      this.frame.payload = EMPTY // a slice would keep the whole received chunk in memory
+    }
+  }
+
+  private readFrames(handle: (frame: Frame) => boolean): boolean {
     const bytes = this.unread
     if (bytes === undefined) return false
     let at = this.hasPreface ? 0 : this.readPreface(bytes)
@@ -69,7 +78,7 @@ export class FrameReader {
     // Copied, because a slice of a few bytes would keep its whole buffer in memory.
     const isKept = at < bytes.length
     if (!isKept || at > 0 || !this.isCopied) {
-      this.unread = isKept ? Buffer.from(bytes.subarray(at)) : undefined
+      this.unread = isKept ? copyOf(bytes.subarray(at)) : undefined
     }
     return false
   }

@@ -1,5 +1,6 @@
 // Decodes field blocks (HPACK, RFC 7541) and maintains their dynamic table. Table and result are
 // bounded; a malformed block is a connection error.
+import { EMPTY } from './copy-of.ts'
 import { errorCodes } from './frames.ts'
 import type { Budget } from './process-bounds.ts'
 import { decodeHuffman } from './huffman.ts'
@@ -49,7 +50,8 @@ export class HpackDecoder {
   private readonly table: HeaderField[] = []
   private tableBytes = 0
   private tableBytesMax = HEADER_TABLE_SIZE
-  private block: Buffer = Buffer.alloc(0)
+  /** Empty between blocks: a slice would keep its whole buffer in memory. */
+  private block = EMPTY
   private at = 0
   private readonly budget: Budget | undefined
   private heldBytes = 0
@@ -60,8 +62,9 @@ export class HpackDecoder {
     this.budget = budget
   }
 
-  /** Releases the table's budget. */
+  /** Releases the table's budget and the block. */
   clear(): void {
+    this.block = EMPTY
     this.budget?.release(this.heldBytes)
     this.heldBytes = 0
   }
@@ -88,6 +91,7 @@ export class HpackDecoder {
       bytes += field.bytes
       if (bytes <= bytesMax) fields.push(field)
     }
+    this.block = EMPTY
     this.updateBudget()
     return bytes <= bytesMax ? fields : undefined
   }

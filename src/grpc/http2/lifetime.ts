@@ -121,6 +121,7 @@ export class Lifetime {
   /** Enforces the deadlines. */
   checkDeadlines(nowMs: number, hasPreface: boolean): void {
     const silentMs = nowMs - this.lastReceivedMs
+    this.output.updateBudget()
     if (this.output.isFull) this.outputFullSinceMs ??= nowMs
     if (this.isTimedOut(nowMs, hasPreface)) {
       this.socket.destroy()

