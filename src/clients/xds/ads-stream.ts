@@ -1,6 +1,7 @@
 // One stream of aggregated discovery: opens a connection to the xDS server, passes its messages on,
 // and reports in one sentence why it failed.
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { X509Certificate } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type * as GrpcJs from '@grpc/grpc-js'
@@ -53,6 +54,8 @@ const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** Requests that the server has not read yet. */
 const UNREAD_REQUESTS_MAX = 16
 const DETAILS_LENGTH_MAX = 500
+/** The causes if the server closes a connection before it sends its settings. */
+const CLOSED_BY_SERVER = /\balert\b|ECONNRESET|EPIPE|Failed to connect/
 /** Time within which the server completes the stream after the last request. */
 const COMPLETE_MS_MAX = 500
 
@@ -105,7 +108,7 @@ async function runStream(options: StreamOptions): Promise<StreamFailure | undefi
     call = openCall(grpc, client, config)
     return await watchCall({ grpc, client, call, options })
   } catch (error) {
-    return connectFailure(config, (error as Error).message)
+    return connectFailure(options, (error as Error).message)
   } finally {
     call?.cancel()
     client?.close()
@@ -148,7 +151,7 @@ function watchCall(given: {
   readonly options: StreamOptions
 }): Promise<StreamFailure | undefined> {
   const { grpc, client, call, options } = given
-  const { config, connectMsMax, signal } = options
+  const { connectMsMax, signal } = options
   let isOpen = false
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
@@ -182,7 +185,7 @@ function watchCall(given: {
     const watch = (error?: Error) => {
       if (isClosed) return
       if (error !== undefined) {
-        close(connectFailure(config, `no connection within ${connectMsMax} ms`))
+        close(connectFailure(options, `no connection within ${connectMsMax} ms`))
         return
       }
       const state = channel.getConnectivityState(false)
@@ -202,7 +205,7 @@ function watchCall(given: {
       }
     })
     call.on('error', (error: ServiceError) => {
-      close(failureOf(grpc, error, { config, isOpen }))
+      close(failureOf(grpc, error, { options, isOpen }))
     })
     call.on('status', ({ code }: StatusObject) => {
       if (code !== grpc.status.OK) return
@@ -214,9 +217,9 @@ function watchCall(given: {
 function failureOf(
   { status }: Grpc,
   { code, details }: ServiceError,
-  { config, isOpen }: { readonly config: XdsConfig; readonly isOpen: boolean },
+  { options, isOpen }: { readonly options: StreamOptions; readonly isOpen: boolean },
 ): StreamFailure {
-  const cause = `${status[code]}: ${details.slice(0, DETAILS_LENGTH_MAX)}`
+  const cause = `${status[code]}: ${details.slice(0, DETAILS_LENGTH_MAX).replaceAll(/\s+/g, ' ')}`
   if (code === status.RESOURCE_EXHAUSTED && details.includes('larger than max')) {
     const advice = 'increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES'
     return { reason: 'message_size', message: `a version is too large (${details}): ${advice}` }
@@ -225,14 +228,31 @@ function failureOf(
     const message = `the server does not serve aggregated discovery (${cause})`
     return { reason: 'protocol', message: `${message}: check CONFIG_GRPC_XDS_SERVER_URL` }
   }
-  if (!isOpen) return connectFailure(config, cause)
+  if (!isOpen) return connectFailure(options, cause)
   return { reason: 'stream', message: `the stream of the xDS server failed (${cause})` }
 }
 
-function connectFailure(config: XdsConfig, cause: string): StreamFailure {
+function connectFailure(
+  { config, tls }: Pick<StreamOptions, 'config' | 'tls'>,
+  cause: string,
+): StreamFailure {
   const { CONFIG_GRPC_XDS_SERVER_URL: url, CONFIG_GRPC_XDS_SERVER_USE_TLS: usesTls } = config
   const tlsNames = usesTls ? ', CONFIG_GRPC_XDS_SERVER_TLS_* and CONFIG_GRPC_XDS_CLIENT_TLS_*' : ''
   const names = `CONFIG_GRPC_XDS_SERVER_URL, CONFIG_GRPC_XDS_SERVER_USE_TLS${tlsNames}`
-  const message = `cannot connect to the xDS server ${url} (${cause}): check ${names}`
-  return { reason: 'connect', message }
+  const problem = `cannot connect to the xDS server ${url} (${cause})${certificateHint(tls, cause)}`
+  return { reason: 'connect', message: `${problem}: check ${names}` }
+}
+
+/**
+ * A possible problem of the client certificate. In TLS 1.3, the server verifies it after the
+ * client's handshake: the client receives an alert or a close, often without a cause.
+ */
+function certificateHint(tls: TlsMaterial | undefined, cause: string): string {
+  if (tls === undefined || !CLOSED_BY_SERVER.test(cause)) return ''
+  const setting = 'CONFIG_GRPC_XDS_CLIENT_TLS_CERT'
+  if (tls.cert === undefined) return `; the server may require a client certificate (${setting})`
+  const { validToDate } = new X509Certificate(tls.cert)
+  return validToDate.getTime() < Date.now()
+    ? `; the client certificate (${setting}) expired at ${validToDate.toISOString()}`
+    : `; the server may reject the client certificate (${setting})`
 }

@@ -1,7 +1,7 @@
 // The xDS client in the process of the test: its deadline of connecting, what failed attempts leave
 // behind, and errors of the code that applies a version.
 import { readFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as grpc from '@grpc/grpc-js'
 import { expect, test } from '@jest/globals'
@@ -12,6 +12,8 @@ import { releaseStartMemory } from '../../../src/process/release-start-memory.ts
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { setUpXds, shopConfig, xdsEnvironment } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL } from '../../kit/ratelimit/xds-messages.ts'
+import { listenOn } from '../../kit/ratelimit/xds-network.ts'
+import { createXdsTls } from '../../kit/ratelimit/xds-tls.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const CONNECT_MS_MAX = 200
@@ -56,28 +58,73 @@ function open(
   return { log, metrics, stop }
 }
 
-test('a server that accepts connections and sends nothing is retried', async () => {
+/** A server that accepts connections and sends nothing. */
+async function serveSilently(listenPort: number) {
   let connections = 0
   const silent = createServer((socket) => {
     connections += 1
     socket.on('close', () => (connections -= 1)).resume()
   })
-  await new Promise<void>((resolve) => {
-    silent.listen(0, '127.0.0.1', resolve)
-  })
-  xds.cleanups.push(() => silent.close())
-  const { port } = silent.address() as AddressInfo
+  const { port, close } = await listenOn(listenPort, silent)
+  xds.cleanups.push(close)
+  return { port, close, connections: () => connections }
+}
+
+const isTimeout = ({ message }: Line) =>
+  message.includes(`no connection within ${CONNECT_MS_MAX} ms`)
+
+test('a server that accepts connections and sends nothing is retried', async () => {
+  const { port, connections } = await serveSilently(0)
   const { log, metrics, stop } = open(port, accept, { connectMsMax: CONNECT_MS_MAX })
   await waitFor('two failures', () => log.length >= 2)
   await stop()
-  await waitFor('the connections to close', () => connections === 0)
-  for (const { level, fields, message } of log) {
+  await waitFor('the connections to close', () => connections() === 0)
+  for (const line of log) {
+    const { level, fields } = line
     expect([level, fields]).toEqual(['warn', expect.objectContaining({ reason: 'connect' })])
-    expect(message).toContain(`no connection within ${CONNECT_MS_MAX} ms`)
+    expect(isTimeout(line)).toBe(true)
   }
   const { values } = await metrics.xdsFailures.get()
   const count = values.find(({ labels }) => labels.reason === 'connect')?.value
   expect(count).toBeGreaterThanOrEqual(2)
+})
+
+test('while the server sends nothing, the last version stays applied', async () => {
+  const { port } = xds.server
+  const applied: string[] = []
+  const apply: AdsClientDeps['apply'] = ({ version }) => {
+    applied.push(version)
+    return accept()
+  }
+  const env = { XDS_CLIENT_BACKOFF_MAX_INTERVAL: '100ms' }
+  const { log, metrics } = open(port, apply, { env, connectMsMax: CONNECT_MS_MAX })
+  await waitFor('the stream', () => xds.server.streams() === 1)
+  await xds.server.requestFor(xds.server.publish({ version: 'v1', configs: [shopConfig()] }))
+  xds.server.close()
+  const silent = await serveSilently(port)
+  await waitFor('a failure', () => log.some(isTimeout))
+  expect((await metrics.xdsConnected.get()).values).toMatchObject([{ value: 0 }])
+  expect(applied).toEqual(['v1'])
+  silent.close()
+  const server = await xds.restartServer()
+  server.publish({ version: 'v2', configs: [shopConfig()] })
+  await waitFor('v2', () => applied.length > 1)
+  expect(applied).toEqual(['v1', 'v2'])
+})
+
+test('an alert of the server is one sentence that names the client certificate', async () => {
+  const tls = createXdsTls()
+  xds.cleanups.push(tls.remove)
+  const unknownCa = Buffer.from('15030300020230', 'hex')
+  const rejecting = createServer((socket) => socket.once('data', () => socket.write(unknownCa)))
+  const { port, close } = await listenOn(0, rejecting)
+  xds.cleanups.push(close)
+  const { log } = open(port, accept, { env: tls.env })
+  await waitFor('the failure', () => log.length > 0)
+  expect(log[0]?.fields).toMatchObject({ reason: 'connect' })
+  expect(log[0]?.message).toMatch(
+    /^.* alert unknown ca.*; the server may reject the client cert.*$/,
+  )
 })
 
 /** Returns a function that collects garbage, and counts the closed channels still in memory. */

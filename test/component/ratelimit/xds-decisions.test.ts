@@ -1,5 +1,5 @@
 // Decisions continue, without errors and with the right verdicts, while versions of any size become
-// active, flap, or while the xDS server is unavailable.
+// active, flap, or while the xDS server is unavailable; over plaintext and over mutual TLS.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,8 @@ import {
   rlconfig,
   shopConfig,
   setUpXds,
+  steadyVerdicts,
+  transports,
 } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL, configBytes, responseBytes } from '../../kit/ratelimit/xds-messages.ts'
 import { waitFor } from '../../kit/wait-for.ts'
@@ -25,20 +27,21 @@ const LARGE_ACTIVE_MS = 1000
 const CALL_MS = 60
 const STALLS = 5
 const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
+/** No rule denies this value of `steady`, unless a rejected version has become active. */
+const banned = { key: 'steady', value: 'rejected', rateLimit: { unit: 'DAY', requestsPerUnit: 0 } }
 
-const xds = setUpXds()
-const { start, cleanups } = xds
-
-describe('decisions continue', () => {
+describe.each(transports)('decisions continue over %s', (transport) => {
+  const xds = setUpXds({ transport })
+  const { start } = xds
   const numbered = (count: number, padding = '') =>
     Array.from({ length: count }, (_, n) => perHour(`key-${padding}${String(n)}`, 9))
 
   test.each([
-    ['a small version', () => [perHour('k', 1)], ACTIVE_MS],
+    ['small', () => [perHour('k', 1)], ACTIVE_MS],
     ['10,000 rules', () => numbered(10_000), LARGE_ACTIVE_MS],
-    ['a version of 5 MB', () => numbered(10_000, 'x'.repeat(480)), LARGE_ACTIVE_MS],
+    ['5 MB', () => numbered(10_000, 'x'.repeat(480)), LARGE_ACTIVE_MS],
   ])(
-    'while %s becomes active',
+    'while a version becomes active: %s',
     async (name, descriptors, msMax) => {
       xds.server.publish({ version: 'v0', configs: [shopConfig()] })
       const limiter = await start({
@@ -64,7 +67,7 @@ describe('decisions continue', () => {
       }
       const { wrong, calls, longestMs } = await caller.stop()
       process.stdout.write(
-        `${name}: active after ${activeMs.join(', ')} ms; ${String(calls)} calls, ` +
+        `${name}, ${transport}: active after ${activeMs.join(', ')} ms; ${String(calls)} calls, ` +
           `the longest ${longestMs.toFixed(1)} ms\n`,
       )
       expect(wrong).toEqual([])
@@ -74,25 +77,41 @@ describe('decisions continue', () => {
     TEST_MS_MAX,
   )
 
+  /** Odd versions have faults. */
+  const flapping = (n: number) => ({
+    version: `v${String(n)}`,
+    configs: [
+      shopConfig(
+        ...(n % 3 === 1 ? numbered(3000) : []),
+        perHour('flap', n),
+        ...(n % 2 === 1 ? [bad, banned] : []),
+      ),
+    ],
+  })
+
   test(
-    'while versions flap; the newest becomes active, others are skipped',
+    'while versions flap; others than the newest are skipped, rejected ones change nothing',
     async () => {
-      xds.server.publish({ version: 'v0', configs: [shopConfig()] })
+      const { server } = xds
+      server.publish({ version: 'v0', configs: [shopConfig()] })
       const limiter = await start()
-      const caller = callSteadily(limiter)
-      const large = numbered(3000)
+      const caller = callSteadily(limiter, { ...steadyVerdicts, rejected: 'OK' })
       let nonce = ''
-      for (let n = 1; n <= 40; n += 1) {
-        const configs = [shopConfig(...(n % 3 === 1 ? large : []), ...(n % 2 === 1 ? [bad] : []))]
-        nonce = xds.server.publish({ version: `v${String(n)}`, configs })
-      }
-      const newest = await xds.server.requestFor(nonce)
+      for (let n = 1; n <= 40; n += 1) nonce = server.publish(flapping(n))
+      const newest = await server.requestFor(nonce)
       expect(newest).toMatchObject({ versionInfo: 'v40', errorDetail: null })
+      const results = server.requests.filter(({ responseNonce }) => responseNonce !== '')
+      expect(results.length).toBeLessThan(41) // superseded versions have no result
+      for (let n = 41; n <= 46; n += 1) {
+        const { versionInfo, errorDetail } = await server.requestFor(server.publish(flapping(n)))
+        const lastGood = n - (n % 2)
+        expect([versionInfo, errorDetail === null]).toEqual([`v${lastGood}`, n === lastGood])
+        const limit = `shop.flap: unit=HOUR requests_per_unit=${lastGood},`
+        expect(await rlconfig(limiter)).toContain(limit)
+      }
       const { wrong, calls } = await caller.stop()
       expect(wrong).toEqual([])
       expect(calls).toBeGreaterThan(0)
-      const results = xds.server.requests.filter(({ responseNonce }) => responseNonce !== '')
-      expect(results.length).toBeLessThan(41) // superseded versions have no result
     },
     TEST_MS_MAX,
   )
@@ -126,21 +145,26 @@ describe('decisions continue', () => {
   )
 })
 
-test(
-  'a SIGHUP opens a new stream',
-  async () => {
-    xds.server.publish({ version: 'v1', configs: [shopConfig()] })
-    const limiter = await start()
-    limiter.child.kill('SIGHUP')
-    await waitFor('the second stream', () => xds.server.requests.some(({ stream }) => stream === 2))
-    expect(limiter.log.filter(({ reason }) => reason !== undefined)).toEqual([])
-  },
-  TEST_MS_MAX,
-)
+describe('the limiter', () => {
+  const xds = setUpXds()
+  const { start, cleanups } = xds
 
-describe('RULES_COPY', () => {
   test(
-    'keeps the last good version for a restart without the server',
+    'opens a new stream on SIGHUP',
+    async () => {
+      xds.server.publish({ version: 'v1', configs: [shopConfig()] })
+      const limiter = await start()
+      limiter.child.kill('SIGHUP')
+      await waitFor('the second stream', () =>
+        xds.server.requests.some(({ stream }) => stream === 2),
+      )
+      expect(limiter.log.filter(({ reason }) => reason !== undefined)).toEqual([])
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'restarts without the server from RULES_COPY, which has the last good version',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'curtail-copy-'))
       cleanups.push(() => rm(folder, { recursive: true }))

@@ -1,88 +1,65 @@
-// Rules from an xDS server over mutual TLS: renewed certificates are used for a new connection, and
-// unusable ones leave the last good rules active.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// Rules from an xDS server over mutual TLS: renewed certificates are used for a new connection.
+// Certificates that the client or the server rejects, and unusable files, are one sentence in the
+// log and one count in a metric, and leave the last good rules active.
+import { writeFileSync } from 'node:fs'
 import * as grpc from '@grpc/grpc-js'
-import { beforeEach, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { createAuthority, type Issued } from '../../kit/ratelimit/grpc-certificates.ts'
 import type { Limiter } from '../../kit/ratelimit/limiter.ts'
 import type { AdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
 import {
   callSteadily,
+  failureOf,
   metricsOf,
   perHour,
   rlconfig,
   shopConfig,
   setUpXds,
 } from '../../kit/ratelimit/xds-limiter.ts'
+import { SERVER_NAME, xdsClients, xdsServers } from '../../kit/ratelimit/xds-tls.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-const SERVER_NAME = 'xds.example'
+const EXPIRED_DAYS = -0.5
 
-const servers = createAuthority('xDS servers')
-const clients = createAuthority('xDS clients')
+const xds = setUpXds({ transport: 'mutual TLS' })
 
-let folder: string
-const xds = setUpXds()
-const { cleanups } = xds
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'curtail-xds-tls-'))
-  cleanups.push(() => {
-    rmSync(folder, { recursive: true })
-  })
-})
+/** The limit of `k`, which each version of a test sets to its number. */
+const limitOf = async (limiter: Limiter) =>
+  /shop\.k: unit=HOUR requests_per_unit=(\d+),/.exec(await rlconfig(limiter))?.[1]
+const waitForVersion = (n: number, limiter: Limiter) =>
+  waitFor(`version ${n}`, async () => (await limitOf(limiter)) === String(n))
 
-const fileOf = (name: string) => join(folder, name)
-
-function writeClient({ cert, key }: Issued): void {
-  writeFileSync(fileOf('tls.crt'), cert)
-  writeFileSync(fileOf('tls.key'), key)
+function publish(n: number, server = xds.server): string {
+  return server.publish({ version: `v${n}`, configs: [shopConfig(perHour('k', n))] })
 }
 
-async function serve(issued: Issued): Promise<AdsServer> {
-  const pair = { private_key: Buffer.from(issued.key), cert_chain: Buffer.from(issued.cert) }
-  const ca = Buffer.from(clients.cert)
-  const credentials = grpc.ServerCredentials.createSsl(ca, [pair], true)
+/** Restarts the server with other credentials and a version. */
+async function serve(n: number, credentials: grpc.ServerCredentials): Promise<AdsServer> {
   const server = await xds.restartServer({ credentials })
-  server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+  publish(n, server)
   return server
 }
 
-async function start(more: Readonly<Record<string, string>> = {}): Promise<Limiter> {
-  writeFileSync(fileOf('ca.crt'), servers.cert)
-  const env = {
-    CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
-    CONFIG_GRPC_XDS_CLIENT_TLS_CERT: fileOf('tls.crt'),
-    CONFIG_GRPC_XDS_CLIENT_TLS_KEY: fileOf('tls.key'),
-    CONFIG_GRPC_XDS_SERVER_TLS_CACERT: fileOf('ca.crt'),
-    CONFIG_GRPC_XDS_SERVER_TLS_SAN: SERVER_NAME,
-    ...more,
-  }
-  return xds.start(env)
+/** A limiter with version 1, and a caller. */
+async function start() {
+  publish(1)
+  const limiter = await xds.start()
+  return { limiter, caller: callSteadily(limiter) }
 }
-
-const sentenceWith = (limiter: Limiter, text: string) =>
-  waitFor(`a log line with ${text}`, () =>
-    limiter.log.some(({ msg }) => String(msg).includes(text)),
-  )
 
 test(
   'a renewed client certificate is used for a new connection, without a failure',
   async () => {
-    writeClient(clients.issue(['limiter']))
-    const server = await serve(servers.issue([SERVER_NAME]))
-    const limiter = await start()
-    const caller = callSteadily(limiter)
+    const { server, tls } = xds
+    const { limiter, caller } = await start()
     for (const stream of [2, 3]) {
-      writeClient(clients.issue(['limiter']))
+      tls.writeClient(xdsClients.issue(['limiter']))
       await waitFor('the stream', () => server.requests.some((each) => each.stream === stream))
     }
     const serials = new Set(server.requests.map(({ certificate }) => certificate))
     expect(serials.size).toBe(3)
-    const nonce = server.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
-    expect(await server.requestFor(nonce)).toMatchObject({ versionInfo: 'v2', stream: 3 })
+    expect(await server.requestFor(publish(2))).toMatchObject({ versionInfo: 'v2', stream: 3 })
     expect((await caller.stop()).wrong).toEqual([])
     expect(await metricsOf(limiter)).toContain('failures_total{reason="connect"} 0\n')
   },
@@ -92,22 +69,55 @@ test(
 test(
   'unusable files leave the connection as it is; a new connection uses the last valid ones',
   async () => {
-    writeClient(clients.issue(['limiter']))
-    const server = await serve(servers.issue([SERVER_NAME]))
-    const limiter = await start()
-    writeFileSync(fileOf('tls.key'), clients.issue(['other']).key)
-    await sentenceWith(limiter, 'cannot use the TLS files (')
+    const { server, tls } = xds
+    const { limiter, caller } = await start()
+    const streamOf = (n: number) =>
+      waitFor(`stream ${n}`, () => server.requests.some(({ stream }) => stream === n))
+    tls.writeClient(xdsClients.issue(['limiter']))
+    await streamOf(2) // the watch has read the files of the start
+    writeFileSync(tls.fileOf('tls.key'), xdsClients.issue(['other']).key)
+    await failureOf(limiter, 'tls_files', /^cannot use the TLS files \(/)
     expect(await metricsOf(limiter)).toContain('failures_total{reason="tls_files"} 1\n')
-    const nonce = server.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
-    expect(await server.requestFor(nonce)).toMatchObject({ versionInfo: 'v2', stream: 1 })
+    expect(await server.requestFor(publish(2))).toMatchObject({ versionInfo: 'v2', stream: 2 })
     server.endStreams(grpc.status.UNAVAILABLE)
-    await sentenceWith(limiter, '_TLS_CACERT; connecting with the last valid ones')
-    await waitFor('the second stream', () => server.streams() === 1)
-    const later = server.publish({ version: 'v3', configs: [shopConfig(perHour('k', 3))] })
-    expect(await server.requestFor(later)).toMatchObject({ versionInfo: 'v3', stream: 2 })
+    await failureOf(limiter, 'tls_files', /_TLS_CACERT; connecting with the last valid ones$/)
+    await streamOf(3)
+    expect(await server.requestFor(publish(3))).toMatchObject({ versionInfo: 'v3', stream: 3 })
     expect(await metricsOf(limiter)).toContain('failures_total{reason="tls_files"} 2\n')
-    writeClient(clients.issue(['limiter']))
-    await waitFor('the third stream', () => server.requests.some(({ stream }) => stream === 3))
+    tls.writeClient(xdsClients.issue(['limiter']))
+    await streamOf(4)
+    expect((await caller.stop()).wrong).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+test.each([
+  [
+    'has expired',
+    () => xds.tls.serverCredentials(xdsServers.issue([SERVER_NAME], EXPIRED_DAYS)),
+    /certificate has expired.*CONFIG_GRPC_XDS_SERVER_TLS_\*/,
+  ],
+  [
+    'has another name',
+    () => xds.tls.serverCredentials(xdsServers.issue(['other.example'])),
+    /xds\.example.*CONFIG_GRPC_XDS_SERVER_TLS_\*/,
+  ],
+  [
+    'is absent: it uses no TLS',
+    () => grpc.ServerCredentials.createInsecure(),
+    /(?<!ECONNREFUSED.*)CONFIG_GRPC_XDS_SERVER_USE_TLS/,
+  ],
+])(
+  'a server is rejected if its certificate %s; the last good rules stay active',
+  async (_, credentials, sentence) => {
+    const { limiter, caller } = await start()
+    const bad = await serve(2, credentials())
+    await failureOf(limiter, 'connect', sentence)
+    expect(await limitOf(limiter)).toBe('1')
+    expect(bad.requests).toEqual([])
+    await serve(3, xds.tls.serverCredentials())
+    await waitForVersion(3, limiter)
+    expect((await caller.stop()).wrong).toEqual([])
   },
   TEST_MS_MAX,
 )
@@ -115,48 +125,61 @@ test(
 test(
   'a server certificate of another CA is rejected until the CA file has it',
   async () => {
-    writeClient(clients.issue(['limiter']))
-    await serve(servers.issue([SERVER_NAME]))
-    const limiter = await start()
-    const caller = callSteadily(limiter)
+    const { limiter, caller } = await start()
     const renewed = createAuthority('renewed CA')
-    const next = await serve(renewed.issue([SERVER_NAME]))
-    next.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
-    await sentenceWith(limiter, 'CONFIG_GRPC_XDS_SERVER_TLS_*')
-    await waitFor('a rejection', () => limiter.log.some(({ msg }) => /certif/i.test(String(msg))))
-    expect(await rlconfig(limiter)).toContain('shop.k: unit=HOUR requests_per_unit=7,')
-    writeFileSync(fileOf('ca.crt'), renewed.cert)
-    await waitFor('v2', async () => (await rlconfig(limiter)).includes('requests_per_unit=9,'))
+    const bad = await serve(2, xds.tls.serverCredentials(renewed.issue([SERVER_NAME])))
+    const sentence = /unable to verify the first certificate.*CONFIG_GRPC_XDS_SERVER_TLS_\*/
+    await failureOf(limiter, 'connect', sentence)
+    expect(await limitOf(limiter)).toBe('1')
+    expect(bad.requests).toEqual([])
+    writeFileSync(xds.tls.fileOf('ca.crt'), renewed.cert)
+    await waitForVersion(2, limiter)
     expect((await caller.stop()).wrong).toEqual([])
   },
   TEST_MS_MAX,
 )
 
 test.each([
-  ['expired', () => servers.issue([SERVER_NAME], -0.5), 'certificate has expired'],
-  ['of another name', () => servers.issue(['other.example']), 'xds.example'],
+  [
+    'has expired',
+    (): Issued => xdsClients.issue(['limiter'], EXPIRED_DAYS),
+    /the client certificate \(CONFIG_GRPC_XDS_CLIENT_TLS_CERT\) expired at 20/,
+  ],
+  [
+    'is of a CA that the server does not trust',
+    (): Issued => createAuthority('other clients').issue(['limiter']),
+    /the server may reject the client certificate \(CONFIG_GRPC_XDS_CLIENT_TLS_CERT\)/,
+  ],
 ])(
-  'a server certificate that is %s is rejected',
+  'a server rejects a client certificate that %s; the last good rules stay active',
   async (_, issue, sentence) => {
-    writeClient(clients.issue(['limiter']))
-    const server = await serve(issue())
-    const limiter = await start({ FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' })
-    await sentenceWith(limiter, sentence)
-    expect(server.requests).toEqual([])
+    const { server, tls } = xds
+    const { limiter, caller } = await start()
+    const streams = () => new Set(server.requests.map(({ stream }) => stream)).size
+    tls.writeClient(issue())
+    await failureOf(limiter, 'connect', sentence)
+    publish(2)
+    expect(await limitOf(limiter)).toBe('1')
+    expect([server.streams(), streams()]).toEqual([0, 1])
+    tls.writeClient(xdsClients.issue(['limiter']))
+    await waitForVersion(2, limiter)
+    expect((await caller.stop()).wrong).toEqual([])
   },
   TEST_MS_MAX,
 )
 
 test(
-  'a client that uses no TLS gets a sentence that names the setting',
+  'a client without a certificate gets a sentence that names the setting',
   async () => {
-    await serve(servers.issue([SERVER_NAME]))
-    const env = {
+    const limiter = await xds.start({
       FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
-      CONFIG_GRPC_XDS_SERVER_USE_TLS: 'false',
-    }
-    const limiter = await start(env)
-    await sentenceWith(limiter, 'CONFIG_GRPC_XDS_SERVER_USE_TLS')
+      CONFIG_GRPC_XDS_CLIENT_TLS_CERT: '',
+      CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '',
+    })
+    const sentence =
+      /the server may require a client certificate \(CONFIG_GRPC_XDS_CLIENT_TLS_CERT\)/
+    await failureOf(limiter, 'connect', sentence)
+    expect(xds.server.requests).toEqual([])
   },
   TEST_MS_MAX,
 )

@@ -1,14 +1,11 @@
-// The `ratelimit` role with rules from an xDS server: versions become active as a whole or not at
-// all, and are accepted or rejected by the protocol.
+// The `ratelimit` role with rules from an xDS server: how the first version is requested and
+// awaited, and what versions contain.
 import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { status } from '@grpc/grpc-js'
 import { describe, expect, test } from '@jest/globals'
-import type { AdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
 import {
-  callSteadily,
   closing,
   metricsOf,
   perHour,
@@ -17,7 +14,7 @@ import {
   setUpXds,
   xdsEnvironment,
 } from '../../kit/ratelimit/xds-limiter.ts'
-import { CONFIG_TYPE_URL, configBytes, structOf } from '../../kit/ratelimit/xds-messages.ts'
+import { CONFIG_TYPE_URL, structOf } from '../../kit/ratelimit/xds-messages.ts'
 import { startRole } from '../../kit/processes/role-process.ts'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
@@ -26,8 +23,6 @@ const TEST_MS_MAX = 60_000
 
 const xds = setUpXds()
 const { start, cleanups } = xds
-
-const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
 
 describe('the first version', () => {
   test(
@@ -105,100 +100,6 @@ describe('the first version', () => {
 describe('a version', () => {
   const version = (name: string, ...configs: readonly object[]) =>
     xds.server.publish({ version: name, configs })
-
-  test(
-    'with faults is rejected as a whole; the last good one stays active',
-    async () => {
-      version('v1', shopConfig(perHour('k', 7)))
-      const limiter = await start()
-      const caller = callSteadily(limiter)
-      const other = { name: 'other', domain: 'other', descriptors: [perHour('k', 1)] }
-      const partial = version('v2', other, shopConfig(perHour('k', 9), bad))
-      const rejected = await xds.server.requestFor(partial)
-      expect(rejected).toMatchObject({
-        versionInfo: 'v1',
-        errorDetail: {
-          code: status.INVALID_ARGUMENT,
-          message: `resource "shop": descriptors[3].rate_limit: invalid rate limit unit 'UNKNOWN'`,
-        },
-      })
-      const config = await rlconfig(limiter)
-      expect(config).toContain('shop.k: unit=HOUR requests_per_unit=7,')
-      expect(config).not.toContain('other.k')
-      expect(config).toContain(
-        'resource "shop": descriptors[3].rate_limit: invalid rate limit unit',
-      )
-      const accepted = await xds.server.requestFor(
-        version('v3', other, shopConfig(perHour('k', 9))),
-      )
-      expect(accepted).toMatchObject({ versionInfo: 'v3', errorDetail: null })
-      expect(await rlconfig(limiter)).toContain('other.k: unit=HOUR requests_per_unit=1,')
-      expect((await caller.stop()).wrong).toEqual([])
-      const metrics = await metricsOf(limiter)
-      expect(metrics).toContain('curtail_xds_responses_total{result="nack"} 1\n')
-      expect(metrics).toContain('ratelimit_service_config_load_error 1\n')
-      expect(metrics).toContain('ratelimit_service_config_load_success 2\n')
-      expect(metrics).toContain('curtail_xds_connected 1\n')
-    },
-    TEST_MS_MAX,
-  )
-
-  test(
-    'with many faults is rejected with a message of at most 4 KiB',
-    async () => {
-      version('v1', shopConfig())
-      await start()
-      const faulty = Array.from({ length: 500 }, (_, n) => ({ ...bad, key: `k${String(n)}` }))
-      const { errorDetail } = await xds.server.requestFor(version('v2', shopConfig(...faulty)))
-      const message = errorDetail?.message ?? ''
-      expect(Buffer.byteLength(message)).toBeLessThanOrEqual(4096 + 20)
-      expect(message).toMatch(/\nand \d+ more$/)
-    },
-    TEST_MS_MAX,
-  )
-
-  test(
-    'without resources removes all rules, unless a domain is required',
-    async () => {
-      version('v1', shopConfig())
-      const limiter = await start()
-      expect(await xds.server.requestFor(version('v2'))).toMatchObject({ versionInfo: 'v2' })
-      expect(await rlconfig(limiter)).toBe('')
-      expect(await metricsOf(limiter)).toContain('curtail_limiter_domains 0\n')
-      expect(limiter.log).toContainEqual(
-        expect.objectContaining({ msg: 'the version has no resources: no rules are active' }),
-      )
-      version('v3', shopConfig())
-      await start({ REQUIRED_DOMAIN: 'shop' })
-      const isRejection = ({ versionInfo, errorDetail }: AdsServer['requests'][number]) =>
-        versionInfo === 'v3' && errorDetail?.message.includes('required domain') === true
-      version('v4')
-      await waitFor('the rejection', () => xds.server.requests.some(isRejection))
-    },
-    TEST_MS_MAX,
-  )
-
-  test(
-    'of another type is rejected',
-    async () => {
-      version('v1', shopConfig())
-      await start()
-      const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster'
-      const wrong = xds.server.publish({ version: 'v2', configs: [shopConfig()], typeUrl })
-      expect(await xds.server.requestFor(wrong)).toMatchObject({
-        versionInfo: 'v1',
-        errorDetail: {
-          message: `the version: the type must be ${CONFIG_TYPE_URL}: it is "${typeUrl}"`,
-        },
-      })
-      const resources = [{ typeUrl, value: configBytes(shopConfig()) }]
-      const { errorDetail } = await xds.server.requestFor(
-        xds.server.publish({ version: 'v3', resources }),
-      )
-      expect(errorDetail?.message).toContain('resources[0]: the type must be')
-    },
-    TEST_MS_MAX,
-  )
 
   test(
     'may contain our fields, which responses do not return',

@@ -4,6 +4,8 @@ import { afterEach, beforeEach } from '@jest/globals'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { type AdsServer, type AdsServerOptions, startAdsServer } from './scripted-ads-server.ts'
 import type { ConfigMessage, DescriptorMessage } from './xds-messages.ts'
+import { createXdsTls, type XdsTls } from './xds-tls.ts'
+import { waitFor } from '../wait-for.ts'
 
 /** Short intervals, so that the tests do not wait. */
 const intervals = {
@@ -30,10 +32,21 @@ export function startXdsLimiter(
   return startLimiter({ rules: '', redisPort, env: { ...xdsEnvironment(port), ...env } })
 }
 
+/** The transports between a limiter and its xDS server, for `describe.each`. */
+export const transports = ['plaintext', 'mutual TLS'] as const
+
+/** Options of the first server of each test, and the transport of all. */
+export interface XdsTestOptions extends AdsServerOptions {
+  /** @default plaintext */
+  readonly transport?: (typeof transports)[number]
+}
+
 /** The server of a test, and what is closed after the test. */
 export interface XdsTest {
   /** The running server. */
   readonly server: AdsServer
+  /** The TLS files of the limiters. Throws with plaintext. */
+  readonly tls: XdsTls
   /** Run after the test, the last one first. */
   readonly cleanups: (() => unknown)[]
   /** Starts a limiter that uses the server, or that at `port`, and stops it after the test. */
@@ -42,16 +55,26 @@ export interface XdsTest {
   restartServer(options?: AdsServerOptions): Promise<AdsServer>
 }
 
-/** Registers the set-up of each test of the file: a server, and the clean-ups. */
-export function setUpXds(options: AdsServerOptions = {}): XdsTest {
+/** Registers the set-up of each test of the file or suite: a server, and the clean-ups. */
+export function setUpXds({ transport, ...options }: XdsTestOptions = {}): XdsTest {
   let server: AdsServer | undefined
+  let tls: XdsTls | undefined
   const running = (): AdsServer => {
     if (server === undefined) throw new Error('the server runs only during a test')
     return server
   }
+  const serve = async (given: AdsServerOptions): Promise<AdsServer> => {
+    const credentials = tls && { credentials: tls.serverCredentials() }
+    server = await startAdsServer({ ...credentials, ...given })
+    return server
+  }
   const cleanups: (() => unknown)[] = []
   beforeEach(async () => {
-    server = await startAdsServer(options)
+    if (transport === 'mutual TLS') {
+      tls = createXdsTls()
+      cleanups.push(tls.remove)
+    }
+    await serve(options)
     cleanups.push(() => {
       running().close()
     })
@@ -63,22 +86,25 @@ export function setUpXds(options: AdsServerOptions = {}): XdsTest {
     get server() {
       return running()
     },
+    get tls() {
+      if (tls === undefined) throw new Error('TLS files exist only in a test with mutual TLS')
+      return tls
+    },
     cleanups,
     async start(env = {}, port = running().port) {
-      const limiter = await startXdsLimiter(port, env)
+      const limiter = await startXdsLimiter(port, { ...tls?.env, ...env })
       cleanups.push(() => limiter.stop())
       return limiter
     },
     async restartServer(next = {}) {
       const { port } = running()
       running().close()
-      server = await startAdsServer({ ...next, port })
-      return server
+      return serve({ ...next, port })
     },
   }
 }
 
-/** The descriptors whose verdicts `callSteadily` checks; every version of a test contains them. */
+/** The descriptors whose verdicts `callSteadily` checks by default. */
 const steady: readonly DescriptorMessage[] = [
   { key: 'steady', value: 'open', rateLimit: { unlimited: true } },
   { key: 'steady', value: 'closed', rateLimit: { unit: 'SECOND', requestsPerUnit: 0 } },
@@ -107,6 +133,23 @@ export async function metricsOf({ adminUrl }: Limiter): Promise<string> {
   return (await fetch(`${adminUrl}/metrics`, closing)).text()
 }
 
+/**
+ * Waits until the log has a failure of the connection to the xDS server by this reason, with this
+ * sentence, and the metric counts all by this reason. Returns the sentence.
+ */
+export async function failureOf(limiter: Limiter, reason: string, sentence = /^/): Promise<string> {
+  const sentences = () =>
+    limiter.log.filter((line) => line['reason'] === reason).map(({ msg }) => String(msg))
+  const find = () => sentences().find((each) => sentence.test(each))
+  await waitFor(`a failure by ${reason} with ${String(sentence)}`, () => find() !== undefined)
+  const count = sentences().length
+  const name = 'curtail_xds_connection_failures_total'
+  const counted = new RegExp(`^${name}\\{reason="${reason}"\\} (\\d+)$`, 'm')
+  const value = Number(counted.exec(await metricsOf(limiter))?.[1])
+  if (!(value >= count)) throw new Error(`${name} is ${value}, but the log has ${count} failures`)
+  return find() ?? ''
+}
+
 /** A caller; `stop` returns its errors and wrong verdicts, and the longest call. */
 export interface SteadyCaller {
   stop(): Promise<{ calls: number; wrong: readonly string[]; longestMs: number }>
@@ -115,8 +158,17 @@ export interface SteadyCaller {
 const PAUSE_MS = 5
 const WRONG_MAX = 20
 
-/** Calls with the steady descriptors, one call after the other, until it is stopped. */
-export function callSteadily(limiter: Limiter): SteadyCaller {
+/** The verdicts of the steady descriptors by their values. */
+export const steadyVerdicts = { open: 'OK', closed: 'OVER_LIMIT' } as const
+
+/**
+ * Calls with values of the descriptor `steady`, one call after the other, until it is stopped, and
+ * checks the verdict of each.
+ */
+export function callSteadily(
+  limiter: Limiter,
+  verdicts: Readonly<Record<string, string>> = steadyVerdicts,
+): SteadyCaller {
   const wrong: string[] = []
   let [calls, longestMs, isStopped] = [0, 0, false]
   const callOnce = async (value: string, expected: string) => {
@@ -131,8 +183,7 @@ export function callSteadily(limiter: Limiter): SteadyCaller {
   }
   const running = (async () => {
     while (!isStopped) {
-      await callOnce('open', 'OK')
-      await callOnce('closed', 'OVER_LIMIT')
+      for (const [value, expected] of Object.entries(verdicts)) await callOnce(value, expected)
       await sleep(PAUSE_MS)
     }
   })()
