@@ -16,6 +16,7 @@ export const fixedWindow: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: () => undefined,
   scriptNumbers: () => [],
+  drains: false,
   refundableUs: ({ resetUs }) => resetUs,
   remainingAfter: ({ remaining }) => remaining,
   decide(input) {

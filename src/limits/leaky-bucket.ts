@@ -11,6 +11,7 @@ export const leakyBucket: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
+  drains: true,
   refundableUs: () => Infinity,
   remainingAfter: ({ remaining }) => remaining,
   // As with the other algorithms, a call with more hits than `requests` is never admitted.

@@ -10,6 +10,7 @@ export const slidingWindowCounter: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: () => undefined,
   scriptNumbers: () => [],
+  drains: false,
   refundableUs: ({ resetUs }, { windowUs }) => resetUs % windowUs || windowUs,
   /** As if all hits were in the current window, so that they overlap the limit for longest. */
   remainingAfter({ remaining, resetUs }, elapsedUs, { requests, windowUs }) {

@@ -10,6 +10,7 @@ export const slidingWindowLog: Algorithm = {
   maxRequests: 10_000, // it stores the time of each hit
   checkLimit: () => undefined,
   scriptNumbers: () => [],
+  drains: false,
   refundableUs: () => Infinity,
   remainingAfter: ({ remaining }) => remaining,
   decide(input) {

@@ -17,6 +17,7 @@ export const tokenBucket: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
+  drains: true,
   refundableUs: () => Infinity,
   remainingAfter({ remaining, resetUs }, elapsedUs, { requests, burst, windowUs }) {
     const usedHits = (Math.max(0, resetUs - elapsedUs) * requests) / windowUs

@@ -12,6 +12,7 @@ export const halfWindow: Algorithm = {
   maxRequests: 100,
   checkLimit: ({ requests }) => (requests === 13 ? 'cannot count to 13' : undefined),
   scriptNumbers: (limit) => [halfOf(limit)],
+  drains: false,
   refundableUs: ({ resetUs }) => resetUs,
   remainingAfter: ({ remaining }) => remaining,
   decide(input) {

@@ -85,6 +85,26 @@ describe('a slow store', () => {
     expect(admitted).toBeLessThanOrEqual(720 + 3)
   })
 
+  test('stays within the bound in a window that begins without a report', async () => {
+    const rule = '{algorithm: fixed_window, unit: second, requests_per_unit: 100}'
+    const { limiters, tick } = simulate({ rule, replicas: 3 })
+    const [first, second] = limiters
+    if (first === undefined || second === undefined) throw new Error('there are three limiters')
+    for (const { behaviour } of [first, second]) behaviour.delayMs = 60
+    const ticks = async (count: number) => {
+      for (let step = 0; step < count; step++) await tick()
+    }
+    await ticks(950)
+    for (const { request } of [first, second]) void request('one')
+    await ticks(50)
+    const results = limiters.flatMap(({ request }) =>
+      Array.from({ length: 100 }, () => request('one')),
+    )
+    await ticks(900)
+    const admitted = (await Promise.all(results)).filter((isAdmitted) => isAdmitted).length
+    expect(admitted).toBeLessThanOrEqual(120 + 3)
+  })
+
   test.each([50, 200, 400])(
     'admits nearly all hits below the limit if responses take %i ms',
     async (ms) => {

@@ -53,8 +53,28 @@ descriptors:
   expect((await request({ client: 'a' })).code).toBe('OK') // 24 remain by the store's count
   clock.nowUs += 500_000
   store.isUnavailable = true
-  // In a second, 10 of the 20 pending hits were regained; the 24 must not regain the same hits.
-  expect(await admittedNow()).toBe(24 - 10)
+  // 29 remain by the store's count, of which 10 of the 20 pending hits were not regained.
+  expect(await admittedNow()).toBe(29 - 10)
+})
+
+test('a bucket gets its burst once while the store is unavailable', async () => {
+  const { request, store, clock } = limiterOf(`
+domain: shop
+descriptors:
+  - key: client
+    rate_limit: {algorithm: token_bucket, unit: second, requests_per_unit: 10, burst: 30}
+`)
+  const isAdmitted = async () => (await request({ client: 'a' })).code === 'OK'
+  let admitted = 0
+  for (let hit = 0; hit < 30; hit++) if (await isAdmitted()) admitted++
+  store.isUnavailable = true
+  for (let step = 0; step < 100; step++) {
+    clock.nowUs += 100_000
+    if (await isAdmitted()) admitted++
+  }
+  while (admitted < 1000 && (await isAdmitted())) admitted++
+  expect(admitted).toBeGreaterThanOrEqual(30 + 98)
+  expect(admitted).toBeLessThanOrEqual(30 + 100)
 })
 
 test('a reset by an operator is effective also while the store is unavailable', async () => {

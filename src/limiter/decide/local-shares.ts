@@ -61,8 +61,11 @@ interface Report {
   /** The time from the report until the whole limit is available. */
   resetUs: number
   reportedAtUs: number
-  /** The store's state when the local counter was set; `undefined` after a new report. */
-  setForMode: 'slow' | 'unresponsive' | undefined
+  /** Hits admitted locally since the report. */
+  localHits: number
+  /** What the local counter is set for, and until when; `undefined` after a new report. */
+  setFor: string | undefined
+  setUntilUs: number
 }
 
 /** Creates the shares, without any counters. */
@@ -81,7 +84,8 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     report.remaining = remaining
     report.resetUs = resetUs
     report.reportedAtUs = atUs
-    report.setForMode = undefined
+    report.localHits = 0
+    report.setFor = undefined
   }
   const record = (updates: readonly CounterUpdate[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
@@ -91,30 +95,41 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     })
   }
   /** Sets the local counter to its share, unless it is already set. */
-  const prepare = (update: CounterUpdate) => {
+  const prepare = (update: CounterUpdate): Report => {
     const mode = options.isUnresponsive() ? 'unresponsive' : 'slow'
+    const { algorithm, limit, key } = update
     const atUs = nowUs()
-    let report = reports.get(update.key)
+    let report = reports.get(key)
     if (report === undefined) {
       report = reportOf({ remaining: freshRemaining(update, atUs), resetUs: 0 }, atUs)
-      reports.set(update.key, report)
+      reports.set(key, report)
     }
-    const isPast = report.resetUs > 0 && report.reportedAtUs + report.resetUs <= atUs
-    if (report.setForMode === mode && !isPast) return
-    const hits = pending.hitsOf(update)
-    advance(report, { update, atUs, hasPending: hits > 0 })
-    const remaining = localRemaining(report.remaining, { pending: hits, mode, replicas })
-    local.setRemaining(shareFor(update), remaining)
-    report.setForMode = mode
+    const elapsedUs = atUs - report.reportedAtUs
+    const isOver = elapsedUs >= report.resetUs
+    const setFor = `${mode} ${isOver ? 'after' : 'before'} its reset`
+    if (report.setFor === setFor && atUs < report.setUntilUs) return report
+    const remaining = isOver
+      ? freshRemaining(update, atUs)
+      : algorithm.remainingAfter(report, elapsedUs, limit)
+    const hits = unreported(update, { report, elapsedUs, pending: pending.hitsOf(update) })
+    const share = shareFor(update)
+    local.setRemaining(share, localRemaining(remaining, { pending: hits, mode, replicas }))
+    report.setFor = setFor
+    report.setUntilUs = atUs + lifetimeUs(share, atUs)
+    return report
   }
   return {
     record,
     decide(updates, delayed) {
-      updates.forEach(prepare)
+      const prepared = updates.map(prepare)
       const decisions = local.consumeNow(updates.map(shareFor))
       const isAdmitted = !isDenied(updates, decisions)
-      const admitted = updates.filter((_, at) => isAdmitted && decisions[at]?.admitted === true)
-      const confirm = pending.add(admitted.filter(({ hits }) => hits > 0))
+      const isPending = (at: number) =>
+        isAdmitted && decisions[at]?.admitted === true && (updates[at]?.hits ?? 0) > 0
+      prepared.forEach((report, at) => {
+        if (isPending(at)) report.localHits += updates[at]?.hits ?? 0
+      })
+      const confirm = pending.add(updates.filter((_, at) => isPending(at)))
       // `delayed` never rejects, and is settled within the timeout of the store call.
       void delayed?.then((stored) => {
         if (stored === undefined) return // the store may or may not have counted the hits
@@ -134,26 +149,29 @@ function reportOf(
   { remaining, resetUs }: Pick<Report, 'remaining' | 'resetUs'>,
   atUs: number,
 ): Report {
-  return { remaining, resetUs, reportedAtUs: atUs, setForMode: undefined }
+  return {
+    ...{ remaining, resetUs, reportedAtUs: atUs },
+    ...{ localHits: 0, setFor: undefined, setUntilUs: 0 },
+  }
 }
 
-/**
- * Replaces a report by what remains now. While hits are pending, they drain with the limit: the
- * report then stays as it is, because otherwise the same hits would be regained twice.
- */
-function advance(
-  report: Report,
-  { update, atUs, hasPending }: { update: CounterUpdate; atUs: number; hasPending: boolean },
-): void {
-  const elapsedUs = atUs - report.reportedAtUs
-  if (elapsedUs >= report.resetUs) {
-    report.remaining = freshRemaining(update, atUs)
-    report.resetUs = 0
-  } else if (!hasPending) {
-    report.remaining = update.algorithm.remainingAfter(report, elapsedUs, update.limit)
-    report.resetUs -= elapsedUs
-    report.reportedAtUs = atUs
-  }
+/** Hits of this process that the report does not include. */
+function unreported(
+  { algorithm, limit }: CounterUpdate,
+  given: { report: Report; elapsedUs: number; pending: number },
+): number {
+  const { report, elapsedUs, pending } = given
+  if (!algorithm.drains) return pending
+  // The hits of the report drain first: until its reset, no later hit has drained.
+  const drainUs = Math.max(0, elapsedUs - report.resetUs)
+  const drained = Math.floor((drainUs * limit.requests) / limit.windowUs)
+  return Math.max(pending, report.localHits - drained)
+}
+
+/** How long the local counter keeps the hits of a share; a bucket is never set twice for one report. */
+function lifetimeUs({ algorithm, limit }: CounterUpdate, nowUs: number): number {
+  if (algorithm.drains) return Infinity
+  return algorithm.decide({ state: undefined, hits: 1, nowUs, limit }).resetUs || Infinity
 }
 
 /** Counts hits admitted locally that the store has not confirmed. */
