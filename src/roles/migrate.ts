@@ -81,10 +81,11 @@ type ExitResult = { readonly exitCode: number }
 /** The first and the longest pause between two attempts. */
 const PAUSE = { firstMs: 250, maxMs: 5000 }
 /**
- * A rejection by a node that has not received the schema change yet: `ensureKeyspace` found the
- * keyspace on another node.
+ * A rejection by a node that has not received a schema change yet: another node has the keyspace or
+ * the table.
  */
-const NO_KEYSPACE = /^keyspace \S+ (?:doesn't|does not) exist$/i
+const NOT_RECEIVED =
+  /^(?:keyspace \S+ (?:doesn't|does not) exist|table \S+ does not exist|unconfigured table \S+)$/i
 /** How long the settings of the cluster may take to read. */
 const SETTINGS_MS_MAX = 10_000
 
@@ -109,7 +110,7 @@ async function retryUntilDone(
     } catch (err) {
       if (!(err instanceof StoreError)) throw err
       const rejection = rejectionOf(err.cause)
-      if (rejection !== undefined && !NO_KEYSPACE.test(rejection))
+      if (rejection !== undefined && !NOT_RECEIVED.test(rejection))
         throw new OperatorError(`Cassandra rejects the migration: ${rejection}`)
       log.warn({ err }, 'Cassandra unavailable: retrying')
     }

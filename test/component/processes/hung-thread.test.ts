@@ -26,7 +26,7 @@ const program = `
   const thread = new Worker(read, { eval: true, argv: [fifo] })
   thread.once('online', async () => {
     for (const signal of signals) {
-      await setTimeout(300)
+      await setTimeout(1000) // the duplicate of a signal is ignored
       process.kill(process.pid, signal)
     }
   })`

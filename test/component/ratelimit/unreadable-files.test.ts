@@ -1,7 +1,8 @@
 // Rules and a certificate that a `ratelimit` process cannot read when they change, because it has
 // no file descriptor left: it loads them later without another change.
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { renameSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -41,8 +42,8 @@ async function filesOf(domain: string) {
   for (const [at, name] of fileNames.entries())
     await writeFile(join(root, `${name}.next`), contents[at] ?? '')
   const pathOf = (name: string) => join(root, name === 'rules.yaml' ? 'config' : '', name)
-  const install = async () => {
-    for (const name of fileNames) await rename(join(root, `${name}.next`), pathOf(name))
+  const install = () => {
+    for (const name of fileNames) renameSync(join(root, `${name}.next`), pathOf(name))
   }
   return { pathOf, install }
 }
@@ -68,7 +69,7 @@ test(
   'files that cannot be read are loaded once they can, and are reported once',
   async () => {
     const { pathOf, install } = await filesOf('shop')
-    await install()
+    install()
     const started = await startRole({
       role: 'ratelimit',
       env: {
@@ -87,7 +88,7 @@ test(
       started.log.filter((line) => JSON.stringify(line).includes(content)).length
     const changed = await filesOf('books')
     setDescriptors(started, 1)
-    await changed.install()
+    changed.install()
     await waitFor('the reports', () => linesWith('EMFILE') === 2)
     await sleep(RETRIES_MS)
     expect(linesWith('EMFILE')).toBe(2)

@@ -51,10 +51,16 @@ const migrate = () =>
     signal: new AbortController().signal,
   })
 
-test('it retries until every node has the keyspace', async () => {
-  outcomes = [false, "Keyspace 'curtail' doesn't exist", 'keyspace curtail does not exist']
+test('it retries until every node has the schema', async () => {
+  outcomes = [
+    false,
+    "Keyspace 'curtail' doesn't exist",
+    'keyspace curtail does not exist',
+    'table schema_migrations does not exist',
+    'unconfigured table schema_migrations',
+  ]
   expect(await migrate()).toEqual({ exitCode: 0 })
-  expect(changes).toEqual(['CREATE KEYSPACE', ...Array<string>(3).fill('CREATE TABLE')])
+  expect(changes).toEqual(['CREATE KEYSPACE', ...Array<string>(5).fill('CREATE TABLE')])
 })
 
 test('another rejection is permanent', async () => {
