@@ -71,7 +71,7 @@ test('only labelled Secrets of allowed namespaces are read, and only hashes are 
   expect(watch.unsynced()).toEqual(['n'])
   await scheduler.advance(0)
   expect(watch.unsynced()).toEqual([])
-  const query = 'labelSelector=curtail.dev%2Fapi-keys%3Dtrue&limit=25'
+  const query = 'labelSelector=curtail.dev%2Fapi-keys%3Dtrue&limit=4'
   expect(paths).toEqual([`/api/v1/namespaces/n/secrets?${query}`])
   expect(watch.list('n')).toMatchObject([
     {

@@ -31,8 +31,8 @@ interface CachedSecret extends ApiKeySecret {
 }
 
 const SECRETS = { group: '', version: 'v1', plural: 'secrets' }
-/** A Secret has up to 1 MiB, and a response up to 64 MiB. */
-const PAGE_SECRETS = 25
+/** A Secret has up to 1 MiB; a page is in memory several times while it is parsed. */
+const PAGE_SECRETS = 4
 
 /** Creates the watches; `onChange` is called for each change. */
 export function watchApiKeys(deps: WatchApiKeysDeps, onChange: () => void): ApiKeyWatch {

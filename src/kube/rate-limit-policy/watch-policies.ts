@@ -34,6 +34,9 @@ export interface PolicyWatch {
   readonly isStuck: () => boolean
 }
 
+/** A policy may have 256 KiB of annotations; a page is in memory several times at once. */
+const PAGE_POLICIES = 20
+
 /** Creates the watches; a function is called for each change of a policy, or of API keys. */
 export function watchPolicies(
   deps: WatchPoliciesDeps,
@@ -46,6 +49,7 @@ export function watchPolicies(
     ...options,
     namespaces: namespacesOf(grants),
     resource: RATE_LIMIT_POLICIES,
+    pageObjects: PAGE_POLICIES,
     trim,
     onChange,
   })

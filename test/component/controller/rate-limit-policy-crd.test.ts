@@ -81,6 +81,10 @@ test.each<readonly [object, string]>([
     { match: [{ key: 'k', secretSelector: { matchLabels: {} } }] },
     'spec.match[0].secretSelector.matchLabels in body should have at least 1 properties',
   ],
+  [
+    { match: [{ key: 'k', secretSelector: { matchLabels: { ['n'.repeat(318)]: 'v' } } }] },
+    'the name of a label has at most 317 characters',
+  ],
   [{ match: undefined }, 'spec.match: Required value'],
   [{ match: [] }, 'spec.match in body should have at least 1 items'],
   [{ match: entries(9) }, 'spec.match: Too many: 9: must have at most 8 items'],
