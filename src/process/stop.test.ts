@@ -5,9 +5,12 @@ import { stopInTurn, stopOnSignal } from './stop.ts'
 const listeners = new Map<string, (signal: NodeJS.Signals) => void>()
 let nowMs = 0
 const exits: unknown[] = []
+/** What the process is busy with. */
+let resources: string[] = []
 
 beforeEach(() => {
   exits.length = 0
+  resources = []
   // No stop may really time out: that would kill the test process.
   jest.useFakeTimers({ doNotFake: ['performance', 'setImmediate'] })
   jest.spyOn(process, 'on').mockImplementation((name, listener) => {
@@ -23,6 +26,7 @@ beforeEach(() => {
     exits.push(args?.at(-1))
     return undefined as never
   })
+  jest.spyOn(process, 'getActiveResourcesInfo').mockImplementation(() => resources)
   jest.spyOn(process, 'kill').mockImplementation((_, signal) => {
     exits.push(signal)
     return true
@@ -95,6 +99,22 @@ test('a failed stop is reported and exits with 1', async () => {
   await settled()
   expect([seen.failures, exits]).toEqual([[new Error('no')], [1]])
 })
+
+test.each(['FSReqPromise', 'FSReqCallback', 'FileHandleCloseReq', 'GetAddrInfoReqWrap'])(
+  'a stopped process exits when its threads are idle: %s',
+  async (resource) => {
+    resources = ['TCPSocketWrap', resource]
+    const { signal, complete } = startProcess()
+    signal('SIGTERM')
+    complete(0)
+    await settled()
+    jest.advanceTimersByTime(100)
+    expect(exits).toEqual([])
+    resources = ['TCPSocketWrap']
+    jest.advanceTimersByTime(10)
+    expect(exits).toEqual([0])
+  },
+)
 
 test('a hung stop is killed after 7 s', () => {
   const { seen, signal } = startProcess()

@@ -29,6 +29,10 @@ const ECHO_MS = 100
  */
 const STOP_MS_MAX = 7000
 
+/** What Node.js does in threads: process.exit waits for it, and no signal is handled meanwhile. */
+const IN_THREAD = /^(?:FSReq|FileHandleCloseReq|GetAddrInfoReq|GetNameInfoReq)/
+const EXIT_POLL_MS = 10
+
 /**
  * Calls `stop` on SIGTERM or SIGINT, then exits with the code that it resolves to. A second signal
  * or the deadline `msMax` terminates the process immediately.
@@ -58,13 +62,10 @@ export function stopOnSignal(options: {
     if (firstAtMs === undefined) {
       firstAtMs = performance.now()
       armDeadline(readMsMax())
-      stop().then(
-        (code) => process.exit(code),
-        (error: unknown) => {
-          onFailure(error)
-          process.exit(1)
-        },
-      )
+      stop().then(exit, (error: unknown) => {
+        onFailure(error)
+        exit(1)
+      })
     } else if (performance.now() - firstAtMs > ECHO_MS) {
       process.off('SIGTERM', onSignal)
       process.off('SIGINT', onSignal)
@@ -73,6 +74,13 @@ export function stopOnSignal(options: {
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
+}
+
+/** Exits once no thread is busy; the deadline of the stop and a second signal do not wait. */
+function exit(code: number): void {
+  const isBusy = process.getActiveResourcesInfo().some((name) => IN_THREAD.test(name))
+  if (isBusy) setTimeout(exit, EXIT_POLL_MS, code)
+  else process.exit(code)
 }
 
 /**

@@ -10,20 +10,25 @@ import { withinDeadline } from '../../kit/wait-for.ts'
 const stopModule = new URL('../../../src/process/stop.ts', import.meta.url).href
 const EXIT_MS_MAX = 10_000
 
-/** Sends itself each signal of its arguments, with a pause between them. */
+/**
+ * Sends itself each signal of its arguments, with a pause between them. The blocked thread is a
+ * `worker`, while the stop hangs, or one of Node.js's `pool`, after a stop that succeeds.
+ */
 const program = `
+  import { readFile } from 'node:fs/promises'
   import { setTimeout } from 'node:timers/promises'
   import { Worker } from 'node:worker_threads'
   import { stopOnSignal } from '${stopModule}'
-  const [, fifo, msMax, ...signals] = process.argv
+  const [, fifo, msMax, blocks, ...signals] = process.argv
   stopOnSignal({
-    stop: () => new Promise(() => undefined),
+    stop: () => blocks === 'pool' ? Promise.resolve(0) : new Promise(() => undefined),
     onFailure: (error) => console.log(error),
     onTimeout: () => console.log('timed out'),
     msMax: () => Number(msMax),
   })
   const read = "process.getBuiltinModule('fs').readFileSync(process.argv.at(-1))"
-  const thread = new Worker(read, { eval: true, argv: [fifo] })
+  if (blocks === 'pool') void readFile(fifo)
+  const thread = new Worker(blocks === 'pool' ? '' : read, { eval: true, argv: [fifo] })
   thread.once('online', async () => {
     for (const signal of signals) {
       await setTimeout(1000) // the duplicate of a signal is ignored
@@ -63,16 +68,17 @@ async function run(wrapper: readonly string[], args: readonly string[]) {
 }
 
 test.each([
-  ['SIGTERM', 143],
-  ['SIGINT', 130],
-] as const)('a second %s terminates it', async (signal, exitCode) => {
-  const args = ['60000', 'SIGTERM', signal]
+  ['SIGTERM', 143, 'worker'],
+  ['SIGINT', 130, 'worker'],
+  ['SIGTERM', 143, 'pool'],
+] as const)('a second %s terminates it: %i, %s', async (signal, exitCode, blocked) => {
+  const args = ['60000', blocked, 'SIGTERM', signal]
   expect(await run([], args)).toEqual({ status: signal, output: '' })
   expect(await run(asFirstProcess, args)).toEqual({ status: exitCode, output: '' })
 })
 
-test('the deadline of the stop terminates it', async () => {
-  const args = ['500', 'SIGTERM']
+test.each(['worker', 'pool'])('the deadline of the stop terminates it: %s', async (blocked) => {
+  const args = ['500', blocked, 'SIGTERM']
   expect(await run([], args)).toEqual({ status: 'SIGKILL', output: 'timed out\n' })
   expect(await run(asFirstProcess, args)).toEqual({ status: 137, output: 'timed out\n' })
 })
