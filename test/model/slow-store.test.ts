@@ -85,7 +85,7 @@ describe('a slow store', () => {
     expect(admitted).toBeLessThanOrEqual(720 + 3)
   })
 
-  test('stays within the bound in a window that begins without a report', async () => {
+  test('stays within the bound in a window that starts without a report', async () => {
     const rule = '{algorithm: fixed_window, unit: second, requests_per_unit: 100}'
     const { limiters, tick } = simulate({ rule, replicas: 3 })
     const [first, second] = limiters

@@ -75,27 +75,18 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
   const shareFor = sharedAmong(replicas)
   const pending = createPendingHits(options)
 
-  const recordOne = (key: string, { remaining, resetUs }: Decision, atUs: number) => {
-    const report = reports.get(key)
-    if (report === undefined) {
-      if (resetUs > 0) reports.set(key, reportOf({ remaining, resetUs }, atUs))
-      return
-    }
-    report.remaining = remaining
-    report.resetUs = resetUs
-    report.reportedAtUs = atUs
-    report.localHits = 0
-    report.setFor = undefined
-  }
-  const record = (updates: readonly CounterUpdate[], decisions: readonly Decision[]) => {
+  const record: LocalShares['record'] = (updates, decisions) => {
     const atUs = nowUs()
-    decisions.forEach((decision, at) => {
-      const update = updates[at]
-      if (update !== undefined) recordOne(update.key, decision, atUs)
+    updates.forEach(({ key }, at) => {
+      const decision = decisions[at]
+      if (decision === undefined) return
+      const report = reports.get(key)
+      if (report !== undefined) updateReport(report, decision, atUs)
+      else if (decision.resetUs > 0) reports.set(key, reportOf(decision, atUs))
     })
   }
   /** Sets the local counter to its share, unless it is already set. */
-  const prepare = (update: CounterUpdate): Report => {
+  const prepare = (update: CounterUpdate) => {
     const mode = options.isUnresponsive() ? 'unresponsive' : 'slow'
     const { algorithm, limit, key } = update
     const atUs = nowUs()
@@ -107,7 +98,7 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     const elapsedUs = atUs - report.reportedAtUs
     const isOver = elapsedUs >= report.resetUs
     const setFor = `${mode} ${isOver ? 'after' : 'before'} its reset`
-    if (report.setFor === setFor && atUs < report.setUntilUs) return report
+    if (report.setFor === setFor && atUs < report.setUntilUs) return
     const remaining = isOver
       ? freshRemaining(update, atUs)
       : algorithm.remainingAfter(report, elapsedUs, limit)
@@ -116,20 +107,18 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     local.setRemaining(share, localRemaining(remaining, { pending: hits, mode, replicas }))
     report.setFor = setFor
     report.setUntilUs = atUs + lifetimeUs(share, atUs)
-    return report
   }
   return {
     record,
     decide(updates, delayed) {
-      const prepared = updates.map(prepare)
+      updates.forEach(prepare)
       const decisions = local.consumeNow(updates.map(shareFor))
-      const isAdmitted = !isDenied(updates, decisions)
-      const isPending = (at: number) =>
-        isAdmitted && decisions[at]?.admitted === true && (updates[at]?.hits ?? 0) > 0
-      prepared.forEach((report, at) => {
-        if (isPending(at)) report.localHits += updates[at]?.hits ?? 0
-      })
-      const confirm = pending.add(updates.filter((_, at) => isPending(at)))
+      const consumed = consumedBy(updates, decisions)
+      for (const { key, hits } of consumed) {
+        const report = reports.get(key)
+        if (report !== undefined) report.localHits += hits
+      }
+      const confirm = pending.add(consumed)
       // `delayed` never rejects, and is settled within the timeout of the store call.
       void delayed?.then((stored) => {
         if (stored === undefined) return // the store may or may not have counted the hits
@@ -143,6 +132,23 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
       await Promise.all([local.reset(updates), options.pending.reset(updates)])
     },
   }
+}
+
+function updateReport(report: Report, { remaining, resetUs }: Decision, atUs: number): void {
+  report.remaining = remaining
+  report.resetUs = resetUs
+  report.reportedAtUs = atUs
+  report.localHits = 0
+  report.setFor = undefined
+}
+
+/** The updates of an admitted call that consume hits. */
+function consumedBy(
+  updates: readonly CounterUpdate[],
+  decisions: readonly Decision[],
+): readonly CounterUpdate[] {
+  if (isDenied(updates, decisions)) return []
+  return updates.filter(({ hits }, at) => hits > 0 && decisions[at]?.admitted === true)
 }
 
 function reportOf(
@@ -168,7 +174,7 @@ function unreported(
   return Math.max(pending, report.localHits - drained)
 }
 
-/** How long the local counter keeps the hits of a share; a bucket is never set twice for one report. */
+/** How long the local counter keeps hits; the drain of a bucket needs no second set. */
 function lifetimeUs({ algorithm, limit }: CounterUpdate, nowUs: number): number {
   if (algorithm.drains) return Infinity
   return algorithm.decide({ state: undefined, hits: 1, nowUs, limit }).resetUs || Infinity
