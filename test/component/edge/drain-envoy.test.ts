@@ -97,7 +97,7 @@ function sendOverSession(session: ClientHttp2Session): Promise<number> {
   })
 }
 
-/** Sends concurrent requests over HTTP/2, and reconnects after GOAWAY. */
+/** Sends concurrent requests over HTTP/2; reconnects after GOAWAY, as RFC 9113 §8.7 allows. */
 async function sendOverHttp2(load: Load): Promise<void> {
   while (!load.isDone) {
     const { to } = load
@@ -109,7 +109,8 @@ async function sendOverHttp2(load: Load): Promise<void> {
           expect(await sendOverSession(session)).toBe(200)
           countResponse(load, to)
         } catch (error) {
-          load.lost.push(String(error))
+          if (String(error).endsWith('NGHTTP2_REFUSED_STREAM')) session.close()
+          else load.lost.push(String(error))
         }
       }
     }
