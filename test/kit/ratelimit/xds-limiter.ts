@@ -6,6 +6,7 @@ import { type AdsServer, type AdsServerOptions, startAdsServer } from './scripte
 import type { ConfigMessage, DescriptorMessage } from './xds-messages.ts'
 import { createXdsTls, type XdsTls } from './xds-tls.ts'
 import { waitFor } from '../wait-for.ts'
+import { durationWithoutPauses } from '../watch-pauses.ts'
 
 /** Short intervals, so that the tests do not wait. */
 const intervals = {
@@ -172,12 +173,15 @@ export function callSteadily(
   const wrong: string[] = []
   let [calls, longestMs, isStopped] = [0, 0, false]
   const callOnce = async (value: string, expected: string) => {
-    const startMs = performance.now()
-    const code = await limiter.decide({ steady: value }).then(
-      ({ overallCode }) => overallCode,
-      (error: unknown) => String(error),
-    )
-    longestMs = Math.max(longestMs, performance.now() - startMs)
+    let code = ''
+    // This process is also the xDS server: its own pauses do not count.
+    const durationMs = await durationWithoutPauses(async () => {
+      code = await limiter.decide({ steady: value }).then(
+        ({ overallCode }) => overallCode,
+        (error: unknown) => String(error),
+      )
+    })
+    longestMs = Math.max(longestMs, durationMs)
     calls += 1
     if (code !== expected && wrong.length < WRONG_MAX) wrong.push(`${value}: ${code}`)
   }
