@@ -144,6 +144,9 @@ function openSource(context: Context, denyCache: DenyCache | undefined): Promise
   })
 }
 
+/** Counters of pending hits: as many as local shares keep reports. */
+const PENDING_MAX = 50_000
+
 type LimiterStore = GuardedStore & Pick<CounterStore, 'reset'>
 
 /** Opens Redis behind its circuit breaker, without waiting for a connection. */
@@ -190,7 +193,7 @@ function decideDepsOf(
     shares: createLocalShares({
       replicas: config.LIMIT_REPLICAS,
       local: createMemoryCounterStore({ nowUs: steadyNowUs }),
-      pending: createMemoryCounterStore({ nowUs: steadyNowUs }),
+      pending: createMemoryCounterStore({ nowUs: steadyNowUs, countersMax: PENDING_MAX }),
       isUnresponsive: () => store.isUnresponsive(),
       nowUs: steadyNowUs,
     }),
