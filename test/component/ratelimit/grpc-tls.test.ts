@@ -7,11 +7,14 @@ import { open } from 'node:fs/promises'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { connect } from 'node:tls'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
 import { watchTlsFiles } from '../../../src/process/tls-files.ts'
-import { createAuthority, type Issued } from '../../kit/ratelimit/grpc-certificates.ts'
+import {
+  createAuthority,
+  type Issued,
+  serialNumberOf,
+} from '../../kit/ratelimit/grpc-certificates.ts'
 import {
   createTestClient,
   startTestServer,
@@ -70,18 +73,6 @@ function clientOf(port: number, own?: Issued) {
     client.close()
   })
   return client
-}
-
-/** The serial number of the certificate that a new connection gets. */
-function serialNumberOf(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const options = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] }
-    const socket = connect({ ...options, ca: authority.cert }, () => {
-      resolve(socket.getPeerCertificate().serialNumber)
-      socket.destroy()
-    })
-    socket.once('error', reject)
-  })
 }
 
 async function sessionTo(port: number): Promise<ClientHttp2Session> {
@@ -160,11 +151,11 @@ describe('a renewed certificate', () => {
     const server = await start(env)
     const old = await sessionTo(server.port)
     for (let renewals = 0; renewals < 2; renewals += 1) {
-      const before = await serialNumberOf(server.port)
+      const before = await serialNumberOf(server.port, authority)
       write(root, authority.issue(['localhost']))
       await waitFor(
         'the new certificate',
-        async () => (await serialNumberOf(server.port)) !== before,
+        async () => (await serialNumberOf(server.port, authority)) !== before,
       )
     }
     await new Promise<void>((resolve, reject) => {
@@ -184,7 +175,7 @@ describe('a renewed certificate', () => {
     for (const name of ['tls.crt', 'tls.key']) symlinkSync(`..data/${name}`, join(root, name))
     const server = await start(env)
     for (const version of [2, 3]) {
-      const before = await serialNumberOf(server.port)
+      const before = await serialNumberOf(server.port, authority)
       mkdirSync(join(root, `..v${version}`))
       write(join(root, `..v${version}`), authority.issue(['localhost']))
       symlinkSync(`..v${version}`, join(root, '..data_tmp'))
@@ -192,7 +183,7 @@ describe('a renewed certificate', () => {
       rmSync(join(root, `..v${version - 1}`), { recursive: true })
       await waitFor(
         'the new certificate',
-        async () => (await serialNumberOf(server.port)) !== before,
+        async () => (await serialNumberOf(server.port, authority)) !== before,
       )
     }
     expect(server.errors).toEqual([])
@@ -225,7 +216,7 @@ describe('a renewed certificate', () => {
   test('that is invalid is reported once, and the previous one stays in use', async () => {
     const { env, root } = filesOf(authority.issue(['localhost']))
     const server = await start(env)
-    const before = await serialNumberOf(server.port)
+    const before = await serialNumberOf(server.port, authority)
     const bad = [
       () => {
         writeFileSync(join(root, 'tls.crt'), 'half a')
@@ -240,7 +231,7 @@ describe('a renewed certificate', () => {
     for (const [at, invalidate] of bad.entries()) {
       invalidate()
       await waitFor('the report', () => server.errors.length === at + 1)
-      expect(await serialNumberOf(server.port)).toBe(before)
+      expect(await serialNumberOf(server.port, authority)).toBe(before)
       expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
     }
     expect(server.errors).toMatchObject([
@@ -249,7 +240,10 @@ describe('a renewed certificate', () => {
       { message: expect.stringMatching(/^Cannot read .*tls\.key: /) },
     ])
     write(root, authority.issue(['localhost']))
-    await waitFor('the new certificate', async () => (await serialNumberOf(server.port)) !== before)
+    await waitFor(
+      'the new certificate',
+      async () => (await serialNumberOf(server.port, authority)) !== before,
+    )
     expect(server.errors).toHaveLength(3)
   })
 })

@@ -5,12 +5,11 @@ import { renameSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { connect } from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { freePort } from '../../dependencies/free-ports.ts'
 import { type RoleProcess, startRole } from '../../kit/processes/role-process.ts'
-import { createAuthority } from '../../kit/ratelimit/grpc-certificates.ts'
+import { createAuthority, serialNumberOf } from '../../kit/ratelimit/grpc-certificates.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 
@@ -53,18 +52,6 @@ function setDescriptors({ pid }: RoleProcess, limit: number): void {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${String(limit)}:`])
 }
 
-/** The serial number of the certificate that a new connection gets. */
-function serialNumberOf(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const options = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] }
-    const socket = connect({ ...options, ca: authority.cert }, () => {
-      resolve(socket.getPeerCertificate().serialNumber)
-      socket.destroy()
-    })
-    socket.once('error', reject)
-  })
-}
-
 test(
   'files that cannot be read are loaded once they can, and are reported once',
   async () => {
@@ -83,7 +70,7 @@ test(
     const grpcPort = Number(started.ready['grpcPort'])
     const rules = async () =>
       (await fetch(`http://127.0.0.1:${String(started.ready['debugPort'])}/rlconfig`)).text()
-    const serialNumber = await serialNumberOf(grpcPort)
+    const serialNumber = await serialNumberOf(grpcPort, authority)
     const linesWith = (content: string) =>
       started.log.filter((line) => JSON.stringify(line).includes(content)).length
     const changed = await filesOf('books')
@@ -94,7 +81,10 @@ test(
     expect(linesWith('EMFILE')).toBe(2)
     setDescriptors(started, 1024)
     await waitFor('the rules', () => linesWith('rules loaded') === 2)
-    await waitFor('the certificate', async () => (await serialNumberOf(grpcPort)) !== serialNumber)
+    await waitFor(
+      'the certificate',
+      async () => (await serialNumberOf(grpcPort, authority)) !== serialNumber,
+    )
     expect(await rules()).toContain('books')
   },
   TEST_MS_MAX,

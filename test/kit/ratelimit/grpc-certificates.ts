@@ -1,6 +1,7 @@
 // Generates a CA and the certificates that it signs: X.509 v3 in DER, with only the fields that TLS
 // requires. For tests only.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { connect } from 'node:tls'
 
 /** A certificate and its key, in PEM. */
 export interface Issued {
@@ -41,6 +42,18 @@ export function createAuthority(name: string): Authority {
       }
     },
   }
+}
+
+/** The serial number of the certificate that a new connection to a limiter's gRPC port gets. */
+export function serialNumberOf(port: number, { cert: ca }: Authority): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] }
+    const socket = connect({ ...options, ca }, () => {
+      resolve(socket.getPeerCertificate().serialNumber)
+      socket.destroy()
+    })
+    socket.once('error', reject)
+  })
 }
 
 function signed(
