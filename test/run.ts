@@ -73,9 +73,10 @@ async function runJest(selection: readonly string[], env: NodeJS.ProcessEnv): Pr
   const inBand = isUnit ? ['--maxWorkers=2'] : ['--runInBand']
   const timeout = isUnit ? UNIT_MS_MAX : LEVEL_MS_MAX
   const name = selection.slice(1).join(' ')
+  const bounds = { env, timeout, result: { path: outputFile } }
   let failure: string | undefined
   try {
-    failure = await runNode([...args, ...inBand, ...selection], { env, timeout })
+    failure = await runNode([...args, ...inBand, ...selection], bounds)
     return await countTests(outputFile, { name, failure })
   } catch (error) {
     const reason = failure ?? `no count: ${String(error)}`

@@ -15,6 +15,7 @@ import { findNodePackages } from '../dependencies/kubernetes-packages.ts'
 import { findKubernetes } from '../dependencies/kubernetes.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
 import { type Count, countTests, printCount } from '../jest-report.ts'
+import { failureOf } from '../run-node.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
 /** The incidents take about twenty minutes and run only if a pattern selects them. */
@@ -87,7 +88,7 @@ function spawnInside(
   env: NodeJS.ProcessEnv,
 ): ChildProcess {
   const inside = ['--target', String(cluster.pid), '--net', '--', ...command]
-  return spawn('nsenter', inside, { stdio: 'inherit', env, timeout: TESTS_MS_MAX })
+  return spawn('nsenter', inside, { stdio: 'inherit', env })
 }
 
 async function runTests(options: {
@@ -104,9 +105,8 @@ async function runTests(options: {
   const selection = patterns.length === 0 ? WITHOUT_INCIDENTS : ['--testPathPatterns', ...patterns]
   const child = spawnInside(cluster, [process.execPath, ...jest, ...args, ...selection], env)
   shutdown.signal.addEventListener('abort', () => child.kill('SIGTERM'))
-  const [code] = (await once(child, 'exit')) as [number | null]
+  const failure = await failureOf(child, { timeout: TESTS_MS_MAX, result: { path: outputFile } })
   shutdown.signal.throwIfAborted()
-  const failure = code === 0 ? undefined : `exit code ${String(code)}`
   return countTests(outputFile, { name: 'cluster', failure, canSkip: patterns.length > 0 })
 }
 
