@@ -57,6 +57,11 @@ const notProgrammed = {
   ...{ type: 'Programmed', status: 'False' },
   reason: '~Pending|NoLimiters|Rejected',
 }
+/** The number of limiters without a connection, if there are policies: rule files need none. */
+const disconnected =
+  `count(max by (pod) (${ours('xdsConnected')}) == 0 ` +
+  `and on (pod) ${ours('buildInfo', { role: 'ratelimit' })}) ` +
+  `and on () sum(${ours('policyConditions')}) > 0`
 
 const limiterAlerts: readonly Alert[] = [
   {
@@ -97,12 +102,15 @@ const limiterAlerts: readonly Alert[] = [
       `${COUNT} requests were admitted without a limit in the last 5 minutes`,
   },
   {
-    // A limiter that disconnects counts for 90 s, so a rollout must not fire this.
+    // A limiter that disconnects counts for 90 s, so a rollout must not fire this. After that, the
+    // controller does not know of the limiter, but the limiter itself reports it.
     ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '3m' },
-    expr: `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0`,
+    expr:
+      `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0 ` +
+      `or label_replace(${disconnected}, "reason", "Disconnected", "", "")`,
     summary:
-      'RateLimitPolicies that are not active in all limiters: {{ $value }} ' +
-      '(reason {{ $labels.reason }}). The affected limiters enforce the previous limits',
+      'RateLimitPolicies are not active in all limiters (reason {{ $labels.reason }}, ' +
+      '{{ $value }} policies or limiters): the affected limiters enforce the previous limits',
   },
 ]
 

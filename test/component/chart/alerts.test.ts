@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
 import { alerts, renderRules } from '../../../charts/dashboards/alerts.ts'
 import { findPrometheus, runPromtool } from '../../dependencies/prometheus.ts'
-import { type AlertCase, alertCases } from '../../kit/chart/alert-cases.ts'
+import { type AlertCase, alertCases, disconnectedLimiter } from '../../kit/chart/alert-cases.ts'
 
 const FETCH_MS_MAX = 300_000
 const TEST_MS_MAX = 120_000
@@ -90,6 +90,10 @@ const absent: readonly (readonly [title: string, cases: Readonly<Record<string, 
     withSeriesOf('CurtailControllerWithoutLeader', (series) =>
       series.map((one) => ({ ...one, firing: '1x5 _x' })),
     ),
+  ],
+  [
+    'on policies if a limiter that the controller does not know is disconnected',
+    { CurtailPoliciesNotProgrammed: disconnectedLimiter },
   ],
 ]
 

@@ -93,6 +93,19 @@ const lag = (le: string) =>
 const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${role}"` })
 const HOUR = 60
 
+const conditions = (labels: string) => ours('policyConditions', { of: 'controller', labels })
+
+/** A limiter that is cut off, and a controller that has dropped it from its number of limiters. */
+export const disconnectedLimiter: AlertCase = {
+  series: [
+    gauge(conditions('type="Programmed",status="True",reason="Programmed"'), 3, 3),
+    gauge(info('ratelimit'), 1, 1),
+    gauge(ours('xdsConnected', { of: 'ratelimit' }), 0, 1),
+    // Exported by every role, but only limiters connect.
+    gauge(ours('xdsConnected', { of: 'create' }), 0, 0),
+  ],
+}
+
 /** The cases by alert. */
 export const alertCases = {
   CurtailRedirectBurnFast: {
@@ -134,15 +147,7 @@ export const alertCases = {
     ],
   },
   CurtailPoliciesNotProgrammed: {
-    series: [
-      gauge(
-        ours('policyConditions', {
-          of: 'controller',
-          labels: 'type="Programmed",status="False",reason="Pending"',
-        }),
-        ...([3, 0] as const),
-      ),
-    ],
+    series: [gauge(conditions('type="Programmed",status="False",reason="Pending"'), 3, 0)],
   },
   CurtailLimiterUnavailable: {
     series: [
