@@ -16,6 +16,7 @@ import { benchRedirect } from './bench/redirect.ts'
 import { benchRedirectRedis } from './bench/redirect-redis.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 import { benchRules } from './bench/rules.ts'
+import { benchTop } from './bench/top.ts'
 import { benchTracing } from './bench/tracing.ts'
 
 type Options = BenchOptions & { readonly links?: number; readonly clients?: number }
@@ -32,6 +33,7 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   peak: benchPeak,
   ratelimit: benchRatelimit,
   rules: benchRules,
+  top: benchTop,
   tracing: benchTracing,
 }
 
