@@ -1,13 +1,13 @@
 // The allowance with two Envoys, a limiter and Redis, all real, that are killed, hang and become
 // slow under load: redirects that allowance or limiter admit never exceed the rule, those without
-// the limiter never exceed the local limit, and no client below the lowered rule is denied.
+// the limiter never exceed the local limit, and no client below the lowest rule is denied.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type AllowanceWorld,
   allowanceFaults,
   EDGES,
   type Fault,
-  lowered,
+  lowest,
   MARK,
   rule,
   startAllowanceWorld,
@@ -24,8 +24,8 @@ const CALM_CLIENTS = 4
 /** A busy client sends until its buckets are empty, then rests until they are full. */
 const CYCLE_MS = 6000
 const REST_MS = 3000
-/** A calm client does not use the whole lowered rule, as its clock is not the limiter's. */
-const CALM = { burst: lowered.burst - 3, perSecond: 0.8 * lowered.perSecond }
+/** A calm client does not use the whole lowest rule, as its clock is not the limiter's. */
+const CALM = { burst: lowest.burst - 3, perSecond: 0.8 * lowest.perSecond }
 const CALM_REST_MS_MAX = 4000
 
 type Log = (line: string) => void
@@ -86,7 +86,7 @@ async function exceed(run: Run, client: BusyClient, random: Random): Promise<voi
   }
 }
 
-/** Sends requests within the lowered rule, at times as a burst; none may be denied. */
+/** Sends requests within the lowest rule, at times as a burst; none may be denied. */
 async function stayBelow(run: Run, address: string, random: Random): Promise<void> {
   let [tokens, updatedMs] = [CALM.burst, performance.now()]
   while (!run.isStopping) {
@@ -102,7 +102,7 @@ async function stayBelow(run: Run, address: string, random: Random): Promise<voi
     if (response?.status === 429) {
       const { rule: by } = jsonOf(response)
       run.failure ??= new Error(
-        `${address}, below the lowered rule: denied by ${String(by)}, ${run.fault}`,
+        `${address}, below the lowest rule: denied by ${String(by)}, ${run.fault}`,
       )
     }
   }

@@ -14,6 +14,8 @@ import { waitFor } from '../../kit/wait-for.ts'
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 90_000
 /** A failed list is retried after at most 30 s. */
+/** Added and revoked API keys are active within this time. */
+const ACTIVE_MS_MAX = 5000
 const RETRY_MS_MAX = 45_000
 
 const domains = [{ domain: 'shop', namespaces: ['shop'], apiKeys: true }]
@@ -53,6 +55,8 @@ const verdictOf = async (key: string) => {
   ]
   return (await limiter.decide(...descriptors)).overallCode
 }
+const waitForDecision = (what: string, isMet: () => Promise<boolean>) =>
+  waitFor(what, isMet, ACTIVE_MS_MAX)
 const waitForMessage = async (name: string, expected: string) => {
   let shown = ''
   await waitFor(expected, async () => {
@@ -111,7 +115,7 @@ test(
     expect([await verdictOf(ALPHA), await verdictOf(ALPHA)]).toEqual(['OK', 'OVER_LIMIT'])
 
     await applySecret('partners', { alpha: `${ALPHA}\n`, beta: BETA, bad: 'one\ntwo' })
-    await waitFor('the limit of the key', async () => (await verdictOf(ALPHA)) === 'OK')
+    await waitForDecision('the limit of the key', async () => (await verdictOf(ALPHA)) === 'OK')
     expect([await verdictOf(ALPHA), await verdictOf(ALPHA)]).toEqual(['OK', 'OK'])
     expect(await verdictOf(ALPHA)).toBe('OVER_LIMIT')
     expect(await verdictOf(BETA)).toBe('OK')
@@ -133,7 +137,7 @@ test(
   'a revoked key has no effect, and the others keep their limit',
   async () => {
     await removeValue('partners', 'beta')
-    await waitFor('the limit of the client', async () => (await verdictOf(BETA)) !== 'OK')
+    await waitForDecision('the limit of the client', async () => (await verdictOf(BETA)) !== 'OK')
     await waitForMessage('partners', 'with 1 API key;')
     expect(await verdictOf(ALPHA)).toBe('OVER_LIMIT')
   },
@@ -148,15 +152,16 @@ test(
     await cluster.apply('shop', 'gold', { match, ...perHour('gold', 0), replaces: ['per-client'] })
     await waitForMessage('gold', 'no Secret has the labels tier=gold,')
     await applySecret('gold', { gamma: GAMMA }, { tier: 'gold' })
-    await waitForMessage('gold', 'with 1 API key"')
     const ruleOf = async (key: string) => {
       const descriptor = { route: 'create', api_key: key }
       const { overallCode } = await limiter.decide(descriptor)
       return overallCode
     }
-    await waitFor('the limit of the key', async () => (await ruleOf(GAMMA)) === 'OVER_LIMIT')
+    const isDenied = async () => (await ruleOf(GAMMA)) === 'OVER_LIMIT'
+    await waitForDecision('the limit of the key', isDenied)
+    await waitForMessage('gold', 'with 1 API key"')
     await cluster.admin.call({ method: 'DELETE', path: secretPath('gold') })
-    await waitFor('no limit', async () => (await ruleOf(GAMMA)) === 'OK')
+    await waitForDecision('no limit', async () => !(await isDenied()))
     await waitForMessage('gold', 'SecretNotFound')
   },
   TEST_MS_MAX,

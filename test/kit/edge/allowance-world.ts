@@ -13,8 +13,9 @@ const allowance = { burst: 5, perMinute: 120 }
 /** The number of Envoys. */
 export const EDGES = 2
 const split = splitRule(rule, { allowance, buckets: EDGES })
-/** The rule of the limiter. */
-export const lowered = split.limiter
+/** The rules of the limiter: at first, and while its rules are changed. */
+const lowered = split.limiter
+export const lowest = { burst: lowered.burst - 8, perSecond: lowered.perSecond - 4 }
 /** `X-RateLimit-Remaining` of responses within the allowance. */
 export const MARK = 999_999
 /** Longer than in production, as this machine may be busy; a slow component exceeds them. */
@@ -81,8 +82,8 @@ export const allowanceFaults: Readonly<Record<string, Fault>> = {
     },
     end: ({ limiterProxy }) => limiterProxy.heal(),
   },
-  'rules reloaded': {
-    start: async ({ limiter }) => limiter.writeRules(`# another version\n${await rulesText()}`),
+  'rules changed': {
+    start: async ({ limiter }) => limiter.writeRules(await rulesText(lowest)),
     end: async ({ limiter }) => limiter.writeRules(await rulesText()),
   },
   'Redis killed': {
@@ -108,12 +109,12 @@ export const allowanceFaults: Readonly<Record<string, Fault>> = {
   },
 }
 
-async function rulesText(): Promise<string> {
+async function rulesText(limit = lowered): Promise<string> {
   const shipped = await readFile(
     new URL('../../../envoy/rate-limits.yaml', import.meta.url),
     'utf8',
   )
-  return lowerRedirectRule(shipped, split.limiter)
+  return lowerRedirectRule(shipped, limit)
 }
 
 async function startLimiterOf(redisPort: number, grpcPort: number): Promise<Limiter> {
