@@ -39,6 +39,7 @@ const BANNED: readonly (readonly [pattern: string, instead: string])[] = [
   ['shorten(s|ed)?', 'create'],
   ['in vain', 'miss, not found'],
   ['seen links?|last seen|whom to believe', 'stale-if-error cache, stale target'],
+  ['look-ups?', 'lookup'],
   ['charge(s|d)?|charging', 'count, consume'],
   ['(gives?|given|giving) back', 'refund, release, return'],
   ['remember(s|ed)?', 'store; deny cache'],

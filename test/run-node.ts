@@ -47,8 +47,8 @@ export async function failureOf(
   return new Promise<string | undefined>((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) => {
-      if (code === 0) resolve(undefined)
-      else resolve(cause ?? (signal === null ? `exit code ${String(code)}` : `terminated by ${signal}`))
+      const exit = signal === null ? `exit code ${String(code)}` : `terminated by ${signal}`
+      resolve(code === 0 ? undefined : (cause ?? exit))
     })
   }).finally(() => {
     clearInterval(poll)

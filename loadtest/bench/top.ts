@@ -1,5 +1,5 @@
-// The clients with the most hits, as `limit top` shows them: how many of the true top 20 the limiter
-// finds, and what the counting costs. Runs in this process: the same code counts in the limiter.
+// The clients with the most hits, as `limit top` shows them: how many of the true top 20 the
+// limiter finds, and the cost of counting. Runs the limiter's code in this process.
 import { TopValues } from '../../src/limiter/stats/top-values.ts'
 import { planChecks, type Check } from '../../src/limits/plan-checks.ts'
 import { parseRules } from '../../src/limits/rules.ts'

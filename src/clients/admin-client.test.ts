@@ -31,7 +31,7 @@ test.each(Object.entries(listeners))('after %s it reports the timeout', async (_
   const message = `the admin API at ${url} did not respond within 15 s`
   await expect(call('GET')).rejects.toThrow(new Error(message))
   await expect(call('DELETE')).rejects.toThrow(
-    new Error(`${message}: the change may have been applied, repeat the command`),
+    new Error(`${message}; the change may have been applied, so retry the command`),
   )
   expect(delays.mock.calls).toEqual([[15_000], [15_000]])
 })

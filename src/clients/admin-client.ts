@@ -58,7 +58,8 @@ async function exchange(
   } catch (error) {
     const { url, name = ADMIN_API, setting = URL_SETTING } = target
     if (signal.aborted) {
-      const hint = method === 'GET' ? '' : ': the change may have been applied, repeat the command'
+      const hint =
+        method === 'GET' ? '' : '; the change may have been applied, so retry the command'
       const period = `${RESPONSE_MS_MAX / 1000} s`
       throw new OperatorError(`${name} at ${url} did not respond within ${period}${hint}`)
     }

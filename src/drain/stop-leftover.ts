@@ -9,6 +9,7 @@ import type { EnvoyAdmin } from './envoy.ts'
 /** How long Envoy is polled, in milliseconds; a hung Envoy is left to the kubelet. */
 export const LEFTOVER_MS_MAX = 10_000
 const POLL_EVERY_MS = 100
+const LEFTOVER = 'Envoy is draining, but its pod is not terminating'
 
 /**
  * Stops a draining Envoy. Resolves once Envoy has exited or does not drain, at the deadline, or
@@ -29,10 +30,7 @@ export async function stopLeftoverEnvoy(options: {
     if (signal.aborted) return
     if (readiness !== 'unresponsive' && readiness !== 'draining') return
     if (readiness === 'draining') {
-      if (!hasWarned)
-        log.warn(
-          'Envoy is draining in a pod that continues: stopping Envoy, the kubelet restarts it',
-        )
+      if (!hasWarned) log.warn(`${LEFTOVER}: stopping Envoy, the kubelet restarts it`)
       hasWarned = true
       await envoy.quit()
     }

@@ -1,5 +1,4 @@
 // Unexpected errors: logged, and never revealed to the client.
-import type { ServerResponse } from 'node:http'
 import type { NextFunction, Request, Response } from 'express'
 import type { Log } from '../telemetry/log.ts'
 import { sendNotFound } from './not-found.ts'
@@ -8,28 +7,17 @@ import { sendProblem } from './problem.ts'
 /** The error handler of every Express app: 500, or 404 for an escape that does not decode. */
 export function errorHandler(deps: { baseUrl: string; log: Log }) {
   return (error: unknown, req: Request, res: Response, next: NextFunction): void => {
-    if (res.headersSent) {
-      next(error) // Express closes the connection: the response has started
-    } else if (error instanceof URIError) {
+    if (error instanceof URIError && !res.headersSent) {
       sendNotFound(req, res, deps.baseUrl)
-    } else {
-      sendFailure(deps, res, error)
+      return
     }
-  }
-}
-
-/** Responds with 500 and the request id that `res` already has, and logs the error. */
-function sendFailure(
-  deps: { baseUrl: string; log: Log },
-  res: ServerResponse,
-  error: unknown,
-): void {
-  const requestId = res.getHeader('X-Request-Id')
-  deps.log.error({ err: error, requestId }, 'request failed')
-  if (res.headersSent) {
-    res.destroy() // the response has started
-  } else {
-    const detail = 'The request failed; the error was logged with this request id'
-    sendProblem(res, { name: 'internal', detail }, deps.baseUrl)
+    const requestId = res.getHeader('X-Request-Id')
+    deps.log.error({ err: error, requestId }, 'request failed')
+    if (res.headersSent) {
+      next(error) // the listener closes the connection: the response has started
+    } else {
+      const detail = 'The request failed; the error was logged with this request id'
+      sendProblem(res, { name: 'internal', detail }, deps.baseUrl)
+    }
   }
 }

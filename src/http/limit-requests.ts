@@ -28,9 +28,9 @@ export interface Limited {
 export interface RequestLimits {
   /** Counts a create request. */
   onCreate(req: IncomingMessage): Limited
-  /** Counts a look-up. */
+  /** Counts a lookup. */
   onLookup(req: IncomingMessage, nowMs: number): Limited
-  /** Counts a look-up of an unknown code. */
+  /** Counts a lookup of an unknown code. */
   onMiss(req: IncomingMessage): void
 }
 

@@ -105,9 +105,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       ) => void
       const handle = traceRequests((req, res) => {
         boundUnreadBody(req, res)
-        if (req.headers.host === undefined && req.httpVersion === '1.1') {
+        const detail = hostFault(req)
+        if (detail !== undefined) {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-          const detail = 'An HTTP/1.1 request must have a Host header'
           sendProblem(res, { name: 'bad-request', detail }, baseUrl)
           return
         }
@@ -139,6 +139,17 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       await drainConnections(server, { connections, msMax })
     },
   }
+}
+
+/** Why the Host headers are invalid; `headers` has only the first (RFC 9112 §3.2). */
+function hostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  if (headers.host === undefined)
+    return httpVersion === '1.1' ? 'An HTTP/1.1 request must have a Host header' : undefined
+  const isHost = (name: string, at: number) =>
+    at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
+  const first = rawHeaders.findIndex(isHost)
+  const isOnly = first === rawHeaders.findLastIndex(isHost)
+  return isOnly ? undefined : 'A request must have only one Host header'
 }
 
 /** Handles what Express does not: a target that it cannot parse, or an aborted response. */

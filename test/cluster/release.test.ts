@@ -90,7 +90,7 @@ test(
     expect(Object.keys(before).sort()).toEqual(['drain', 'envoy'])
     // The next sidecar stops Envoy, a minute before its liveness probe would.
     const logs = await kubectl('logs', pod, '--container', 'drain', '--namespace', RELEASE)
-    expect(logs).toContain('Envoy is draining in a pod that continues')
+    expect(logs).toContain('Envoy is draining, but its pod is not terminating')
   },
   TEST_MS_MAX,
 )

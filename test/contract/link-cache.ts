@@ -61,13 +61,13 @@ function marginOf(opened: Opened, ttlMs: number): number {
 function defineLeaseTests(opened: Opened): void {
   const leasedByAnother = { kind: 'unknown', lease: undefined }
 
-  test('the first look-up of a code gets a lease, the next one none', async () => {
+  test('the first lookup of a code gets a lease, the next one none', async () => {
     const code = freshCode()
     await acquireLease(opened, code)
     expect(await opened().cache.lookUp(code)).toEqual(leasedByAnother)
   })
 
-  test('one of 50 concurrent look-ups gets a lease', async () => {
+  test('one of 50 concurrent lookups gets a lease', async () => {
     const code = freshCode()
     const results = await Promise.all(Array.from({ length: 50 }, () => opened().cache.lookUp(code)))
     const leases = results.flatMap((one) => (one.kind === 'unknown' ? (one.lease ?? []) : ['?']))
@@ -101,7 +101,7 @@ function defineLeaseTests(opened: Opened): void {
     expect(await opened().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
   })
 
-  test('a lease expires after LEASE_MS, and the next look-up gets a new one', async () => {
+  test('a lease expires after LEASE_MS, and the next lookup gets a new one', async () => {
     const code = freshCode()
     const lease = await acquireLease(opened, code)
     const marginMs = marginOf(opened, LEASE_MS)

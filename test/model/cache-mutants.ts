@@ -36,12 +36,12 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...notFound,
   },
   {
-    name: 'a joined look-up returns the miss of an earlier one',
+    name: 'a joined lookup returns the miss of an earlier one',
     setup: { creations: ['c'], pods: onePod, mutation: mutations.returnJoinedMiss },
     ...notFound,
   },
   {
-    name: 'a joined look-up returns a hit of any age',
+    name: 'a joined lookup returns a hit of any age',
     setup: { changes: ['off'], pods: onePod, initial: on, mutation: mutations.returnOldHit },
     ...stale,
   },
@@ -154,7 +154,7 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...notFound,
   },
   {
-    name: 'standalone, a look-up in flight is cached',
+    name: 'standalone, a lookup in flight is cached',
     setup: {
       isStandalone: true,
       creations: ['c'],

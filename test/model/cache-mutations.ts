@@ -7,7 +7,7 @@ import { type CacheMutation, HIT } from './cache-processes.ts'
 /** A pod caches misses in memory. */
 export const cacheMisses: CacheMutation = { find: (deps) => ({ ...deps, isOnlyWriter: true }) }
 
-/** A request joins a look-up in flight and returns its result, also a miss. */
+/** A request joins a lookup in flight and returns its result, also a miss. */
 export const returnJoinedMiss: CacheMutation = {
   finder(finder) {
     let inFlight: ReturnType<typeof finder.find>
@@ -23,7 +23,7 @@ export const returnJoinedMiss: CacheMutation = {
   },
 }
 
-/** A request joins a look-up in flight and returns its hit, regardless of its start time. */
+/** A request joins a lookup in flight and returns its hit, regardless of its start time. */
 export const returnOldHit: CacheMutation = {
   finder(finder, nowMs) {
     let inFlight: ReturnType<typeof finder.find>
@@ -160,7 +160,7 @@ export const invalidateNothing: CacheMutation = {
   finder: (finder) => ({ ...finder, invalidate: () => undefined }),
 }
 
-/** An invalidation clears the memory, but the result of a look-up in flight is cached. */
+/** An invalidation clears the memory, but the result of a lookup in flight is cached. */
 export const invalidateMemoryOnly: CacheMutation = {
   finder(finder, nowMs) {
     const entries = new Map<string, { found: unknown; untilMs: number }>()

@@ -21,7 +21,7 @@ const both = [['A1', 'A2'], ['B1']]
 /** Scenarios that are small enough for the unit tests. */
 export const cacheScenarios: readonly NamedCache[] = [
   {
-    name: 'created link, two look-ups on a pod',
+    name: 'created link, two lookups on a pod',
     setup: { creations: ['c'], pods: onePod, initial: { ticks: 1 } },
     ...noFaults,
   },
@@ -36,7 +36,7 @@ export const cacheScenarios: readonly NamedCache[] = [
     ...noFaults,
   },
   {
-    name: 'disable, look-ups on two pods',
+    name: 'disable, lookups on two pods',
     setup: { changes: ['off'], pods: twoPods, initial: on },
     ...noFaults,
   },
@@ -66,7 +66,7 @@ export const cacheScenarios: readonly NamedCache[] = [
     ...noFaults,
   },
   {
-    name: 'standalone, created link, two look-ups',
+    name: 'standalone, created link, two lookups',
     setup: {
       isStandalone: true,
       creations: ['c'],
@@ -86,22 +86,22 @@ export const cacheScenarios: readonly NamedCache[] = [
 export const largeCacheScenarios: readonly NamedCache[] = [
   ...cacheScenarios.map((small) => ({ ...small, timeouts: 1 })),
   {
-    name: 'created link, look-ups on two pods',
+    name: 'created link, lookups on two pods',
     setup: { creations: ['c'], pods: both, initial: { ticks: 1 } },
     ...noFaults,
   },
   {
-    name: 'created link, created twice, look-ups on two pods',
+    name: 'created link, created twice, lookups on two pods',
     setup: { creations: ['c', 'd'], pods: both, initial: { ticks: 1 } },
     ...noFaults,
   },
   {
-    name: 'disable, two look-ups on a pod with delayed responses',
+    name: 'disable, two lookups on a pod with delayed responses',
     setup: { changes: ['off'], pods: onePod, isCacheSlow: true, initial: on },
     ...noFaults,
   },
   {
-    name: 'disable, two look-ups on a pod and one on another',
+    name: 'disable, two lookups on a pod and one on another',
     setup: { changes: ['off'], pods: both, initial: on },
     ...noFaults,
   },
@@ -131,7 +131,7 @@ export const largeCacheScenarios: readonly NamedCache[] = [
 /** Scenarios with too many processes to explore every interleaving: random walks. */
 export const walkedCacheScenarios: readonly NamedCache[] = [
   {
-    name: 'created twice, disabled and enabled, nine look-ups on three pods',
+    name: 'created twice, disabled and enabled, nine lookups on three pods',
     setup: {
       creations: ['c', 'd'],
       changes: ['off', 'on'],

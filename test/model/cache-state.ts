@@ -17,7 +17,7 @@ export interface CacheState {
   readonly now: number
   /** The ticks that may still pass. */
   readonly ticks: number
-  /** Look-ups without a response yet. */
+  /** Lookups without a response yet. */
   readonly readers: number
   readonly flushes: number
   readonly failover: 'none' | 'lag-pending' | 'lagging' | 'copy-pending' | 'copied'
@@ -33,7 +33,7 @@ export interface CacheState {
   readonly unconfirmed: number
   /** Ticks until the last change must be visible to all readers. */
   readonly ticksToSettle: number
-  /** The status that each look-up must not return, and the number of changes before its request. */
+  /** The status that each lookup must not return, and the number of changes before its request. */
   readonly wrong: Readonly<Record<string, readonly [status: string, changes: number]>>
   readonly problems: readonly string[]
 }
@@ -157,7 +157,7 @@ function change(state: CacheState, row: Row): CacheState {
   return { ...state, row, changes: state.changes + 1, unconfirmed: state.unconfirmed + 1 }
 }
 
-/** Records the status that the look-up must not return, unless a change precedes its response. */
+/** Records the status that the lookup must not return, unless a change precedes its response. */
 function onRequest(state: CacheState, reader: string): CacheState {
   const { row, majority, ticksToSettle, unconfirmed } = state
   if (

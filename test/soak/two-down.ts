@@ -21,7 +21,7 @@ import { headerOf } from '../kit/http/raw-http.ts'
 import {
   hangTwoNodes,
   killAllNodes,
-  mustReportDown,
+  mustReportNodes,
   mustReject,
   longestFastRejection,
   waitForStoreState,
@@ -88,7 +88,8 @@ export async function killTwoNodes(given: {
     const redirectedFromReplica = await redirectFromReplica(readers.all, unresolved)
     const { requests, msMax } = await rejections
     const fastMsMax = await longestFastRejection(machines.creates, run)
-    await mustReportDown(machines.creates, addressesOf(down))
+    const processes = [...machines.creates, ...machines.redirects]
+    await mustReportNodes(processes, 'down', addressesOf(down))
     // Created while the remaining node hangs: the others stop before they can send it their hints.
     cassandra.node(remaining).pause()
     await Promise.all([...down.map((node) => node.restart()), redis.restart()])
@@ -101,6 +102,7 @@ export async function killTwoNodes(given: {
     const ofMissed = await redirectUnresolved(readers.all, missed)
     const stopped = { machines, down, readers: readers.all, run }
     const recoveryMs = await restoreNodes({ ...stopped, links: [...unresolved, ...missed] })
+    await mustReportNodes(processes, 'up', addressesOf(down))
     // A retry of a rejected create succeeds, and the earlier links still exist.
     const created = await Promise.all(
       requests.map((request) => createWithRetries(createClients.all, request)),

@@ -1,5 +1,5 @@
-// The state machine of one stream of aggregated discovery, as its server sees it: one version is in
-// flight, and only the newest published one waits. Sends nothing itself.
+// The state machine of one stream of aggregated discovery on the server: one version is in flight,
+// and only the newest published one waits. Sends nothing itself.
 
 /** A version that can be sent; its nonce differs from those of all other versions. */
 export interface SendableVersion {
@@ -7,7 +7,10 @@ export interface SendableVersion {
   readonly nonce: string
 }
 
-/** A version that was sent, and is not both written and acknowledged. */
+/**
+ * A version that was sent, until it is written completely and the client has accepted or rejected
+ * it.
+ */
 interface InFlight<V> {
   readonly version: V
   /** Whether the connection has taken all of its bytes. */
@@ -74,7 +77,7 @@ export function stepStream<V extends SendableVersion>(
       return sendNext({ ...state, inFlight })
     }
     case 'request': {
-      // A nonce in the first request is of an earlier stream.
+      // A nonce in the first request comes from an earlier stream.
       if (!state.isSubscribed) return sendNext({ ...state, isSubscribed: true })
       const { inFlight, rejected } = state
       if (inFlight?.version.nonce === event.nonce && !inFlight.isSettled) {
@@ -105,8 +108,9 @@ function resultOf(
 }
 
 /**
- * Sends the newest version, unless one is in flight, or the client has settled it last. The active
- * version is also sent after a rejection, so that the client does not retry the rejected one.
+ * Sends the newest version, unless a version is in flight or the client has already accepted or
+ * rejected the newest one. The active version is also sent after a rejection, so that the client
+ * does not retry the rejected one.
  */
 function sendNext<V extends SendableVersion>(state: StreamState<V>): StreamStep<V> {
   const { isSubscribed, newest, inFlight: last, active, rejected } = state

@@ -8,7 +8,7 @@ const PER_SECOND = 1000
 /** Amount that a successful call refunds. */
 const REFUND_PER_CALL = 3
 
-/** The reason for which a connection is closed whose budget is exhausted. */
+/** The reason for closing a connection whose budget is exhausted. */
 export const EXHAUSTED = 'the connection causes too much unproductive work'
 
 /** The budget of one connection. */

@@ -6,8 +6,8 @@ import type { Clock } from '../../resilience/deadline.ts'
 import type { LinkResult, LinkOperations } from '../../admin/set-link-state.ts'
 import type { PoolStatus } from '../../pools/watch-pools.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
+import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
-import { rejectOtherMethods } from './reject-other-methods.ts'
 
 /** Dependencies of the admin API. */
 export interface AdminApiDeps {
@@ -17,6 +17,11 @@ export interface AdminApiDeps {
   readonly nowMs: Clock
 }
 
+const unavailable = {
+  'store-unavailable': 'The store has not confirmed the request: retry it',
+  'cache-unavailable': 'The store has confirmed the change, but the link cache has not: retry it',
+} as const
+
 /** The routes under `/admin`. */
 export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
   const { operations, nowMs } = deps
@@ -24,9 +29,8 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
   const respond = (res: Response, result: LinkResult, erased = false) => {
     if (result.kind === 'not-found') {
       sendProblem(res, { name: 'not-found', detail: 'No record has this code' }, baseUrl)
-    } else if (result.kind === 'store-unavailable') {
-      const detail = 'The store is unavailable: retry the request'
-      sendProblem(res, { name: 'store-unavailable', detail }, baseUrl)
+    } else if (result.kind !== 'link') {
+      sendProblem(res, { name: 'store-unavailable', detail: unavailable[result.kind] }, baseUrl)
     } else if (erased) {
       res.status(204).end()
     } else {

@@ -5,10 +5,10 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { errorHandler } from '../error-handler.ts'
+import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
 import { sendMetrics } from '../send-metrics.ts'
 import { adminAccess } from './access.ts'
-import { rejectOtherMethods } from './reject-other-methods.ts'
 
 /** Dependencies of the admin port; without `api` it serves only probes and metrics. */
 export interface AdminAppDeps {

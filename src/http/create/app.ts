@@ -4,7 +4,8 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { errorHandler } from '../error-handler.ts'
-import { methodNotAllowed, rejectUnknownPath } from '../reject-unknown-path.ts'
+import { methodNotAllowed } from '../method-not-allowed.ts'
+import { rejectUnknownPath } from '../reject-unknown-path.ts'
 import { getAsset, getFavicon, getRobots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
@@ -51,7 +52,7 @@ export function createCreateApp(deps: CreateAppDeps): Express {
     const route = app.route(path).all(observeDuration(deps, name))
     if (handlers.GET !== undefined) route.get(handlers.GET)
     if (handlers.POST !== undefined) route.post(handlers.POST)
-    route.all(methodNotAllowed(deps, allowOf(handlers)))
+    route.all(methodNotAllowed(deps.baseUrl, allowOf(handlers)))
   }
   app.use(rejectUnknownPath(deps))
   app.use(errorHandler(deps))

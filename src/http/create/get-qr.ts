@@ -19,7 +19,7 @@ const cacheControl = `public, max-age=${WEEK_SECONDS}`
 /** An SVG image is a document of its own: it needs no other resource and runs no script. */
 const headers = { 'Content-Security-Policy': "default-src 'none'; sandbox" }
 
-/** The handler of the route. Without an edge, an image counts as a look-up. */
+/** The handler of the route. Without an edge, an image counts as a lookup. */
 export function getQr({ baseUrl, limits }: Pick<CreateRouteDeps, 'baseUrl' | 'limits'>) {
   const hash = createHash('sha256').update(`${version} ${baseUrl}`).digest('base64url').slice(0, 16)
   return (req: Request, res: Response): void => {

@@ -1,7 +1,7 @@
 // The admin API of the rate-limit service: resets counters.
 import { type Request, type Response, Router } from 'express'
 import type { ResetLimits } from '../../limiter/decide/reset-limits.ts'
-import { rejectOtherMethods } from '../admin/reject-other-methods.ts'
+import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { parseDescriptorQuery } from './parse-descriptor-query.ts'

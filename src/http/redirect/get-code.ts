@@ -1,4 +1,4 @@
-// GET and HEAD /{code}: one look-up, one decision, one response, without a framework. Read-only.
+// GET and HEAD /{code}: one lookup, one decision, one response, without a framework. Read-only.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LinkFinder } from '../../resolve/find-link.ts'
 import { parseCodePath } from '../../links/alias.ts'
@@ -70,7 +70,7 @@ export function createRedirectFastPath(deps: RedirectDeps): FastPath {
   }
 }
 
-/** Sends the responses for the outcomes of a look-up. */
+/** Sends the responses for the outcomes of a lookup. */
 function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: RedirectDeps) {
   const seconds = (status: number) => metrics.requestSeconds.labels('code', String(status))
   const redirected = seconds(redirectStatus)
@@ -116,7 +116,7 @@ function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: Redi
         send(exchange, { name: 'store-unavailable', detail: 'The store did not respond' })
         return
       }
-      send(exchange, { name: 'internal', detail: 'The look-up failed' })
+      send(exchange, { name: 'internal', detail: 'The lookup failed' })
       log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'redirect failed')
     },
   }

@@ -177,7 +177,7 @@ test(
     const next = await envoy.startSidecar()
     expect(await readiness()).toBe('stopped')
     expect(next.log.map(({ msg }) => msg)).toContain(
-      'Envoy is draining in a pod that continues: stopping Envoy, the kubelet restarts it',
+      'Envoy is draining, but its pod is not terminating: stopping Envoy, the kubelet restarts it',
     )
   },
   TEST_MS_MAX,

@@ -242,8 +242,12 @@ describe('malformed HTTP', () => {
     expect([response.status, nameOf(response)]).toEqual([400, 'bad-request'])
   })
 
-  test('gets 400 bad-request: no Host in HTTP/1.1', async () => {
-    const response = await client.send({ path: '/found', headers: { Host: [] } })
+  test.each([
+    ['no Host in HTTP/1.1', { Host: [] }],
+    ['two Host headers', { Host: ['localhost', 'localhost'] }],
+    ['two Host headers, apart and in any case', { host: 'a', 'X-Other': 'host', HOST: 'b' }],
+  ])('gets 400 bad-request: %s', async (_, headers) => {
+    const response = await client.send({ path: '/found', headers })
     expect([response.status, nameOf(response)]).toEqual([400, 'bad-request'])
   })
 

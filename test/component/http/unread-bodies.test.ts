@@ -13,7 +13,7 @@ import { type Standalone, startStandalone } from '../../kit/processes/standalone
 import { withinDeadline } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-/** The bound of lingering-close.ts, plus the socket buffers of both sides. */
+/** The bound, which lingering-close.test.ts verifies exactly, plus the buffers of both sockets. */
 const ACCEPTED_BYTES_MAX = 64 * 1024 + 1024 * 1024
 /** The time limit of lingering-close.ts for discarding. */
 const DISCARD_MS_MAX = 2000

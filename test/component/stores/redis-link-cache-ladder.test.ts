@@ -222,7 +222,7 @@ test(
     await createPod.create(code)
     expect(await pod(code)).toBe(302)
     proxy.blackHole()
-    expect(await createPod.operations.disable(code)).toEqual({ kind: 'store-unavailable' })
+    expect(await createPod.operations.disable(code)).toEqual({ kind: 'cache-unavailable' })
     expect(await createPod.queued()).toBe(1)
     await proxy.heal()
     await waitFor('the invalidation of the cache', async () => (await createPod.queued()) === 0)

@@ -6,6 +6,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from '@jest/globals'
 import type { Link } from '../../../src/links/link.ts'
@@ -74,6 +75,7 @@ function startChild(dataDir: string, task: string, limit?: number) {
   return {
     lines,
     exited,
+    signal: (signal: NodeJS.Signals) => child.kill(signal),
     kill: async () => {
       child.kill('SIGKILL')
       await exited
@@ -186,6 +188,16 @@ test('a reply that arrives during a long pause of the process is read', async ()
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)
   expect(await written).toBe(link.writerId)
 })
+
+test('writes in flight while the whole process is stopped for long succeed', async () => {
+  const inserting = startChild(await folder(), 'insert')
+  await inserting.waitForLines(100)
+  inserting.signal('SIGSTOP')
+  await sleep(5000) // twice GROUP_MS_MAX of writer.ts
+  inserting.signal('SIGCONT')
+  await inserting.waitForLines(inserting.lines.length + 100) // a failed write terminates the child
+  await inserting.kill()
+}, 30_000)
 
 test('close() resolves after the pending writes; later writes are rejected', async () => {
   const dataDir = await folder()

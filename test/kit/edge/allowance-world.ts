@@ -13,8 +13,9 @@ const allowance = { burst: 5, perMinute: 120 }
 /** The number of Envoys. */
 export const EDGES = 2
 const split = splitRule(rule, { allowance, buckets: EDGES })
-/** The rules of the limiter: at first, and while its rules are changed. */
+/** The rule of the limiter. */
 const lowered = split.limiter
+/** The rule of the limiter while it is changed. */
 export const lowest = { burst: lowered.burst - 8, perSecond: lowered.perSecond - 4 }
 /** `X-RateLimit-Remaining` of responses within the allowance. */
 export const MARK = 999_999

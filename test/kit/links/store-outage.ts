@@ -1,5 +1,5 @@
-// The `create` processes while nodes of Cassandra are down: `/readyz`, the log, the metrics, and
-// creates that are rejected immediately; and the links that survive a crash of all nodes.
+// The processes while Cassandra nodes are down: `/readyz`, the log, the metrics, and creates that
+// are rejected immediately; and the links that survive a crash of all nodes.
 import { CREATE_MS_MAX } from '../../../src/create/create-link.ts'
 import { PROBE_EVERY_MS } from '../../../src/stores/cassandra/majority.ts'
 import type { HttpClient } from '../http/http-client.ts'
@@ -9,12 +9,14 @@ import type { Machine, ManyMachines } from '../processes/many-machines.ts'
 import type { RawRequest } from '../http/raw-http.ts'
 import { waitFor } from '../wait-for.ts'
 
-/** Five times the deadline of the service. */
+/** Five times the deadline of the service, which create-link-deadline.test.ts verifies exactly. */
 const REJECTION_MS_MAX = 5 * CREATE_MS_MAX
 const FAST_REJECTION_MS_MAX = 5 * 300
 const RECOVERY_MS_MAX = 5 * (2 * PROBE_EVERY_MS)
 /** A hung node is detected by a create that timed out and two rounds of probes. */
 const DETECTION_MS_MAX = 5 * (CREATE_MS_MAX + 2 * PROBE_EVERY_MS)
+/** Each process counts all nodes as `up` when it connects, before the first fault. */
+const CASSANDRA_NODES = 3
 const HUNG_CREATES = 12
 const CRASHED_CREATES = 8
 
@@ -80,25 +82,29 @@ export async function longestFastRejection(
   }
 }
 
-/** Throws unless every process logs and counts that these nodes are down. */
-export async function mustReportDown(
+/** Throws unless every process logs and counts that these nodes went down, or came up later. */
+export async function mustReportNodes(
   machines: readonly Machine[],
+  state: 'down' | 'up',
   addresses: readonly string[],
 ): Promise<void> {
-  const isDown = (machine: Machine, address: string) =>
-    machine.log.some(
-      ({ msg, address: of }) => msg === 'Cassandra node down' && String(of).includes(address),
-    )
+  await waitForStoreState(machines, state === 'up' ? 'up' : 'no-majority')
   for (const machine of machines) {
-    await waitFor(`${machine.role} to log nodes that are down`, () =>
-      addresses.every((address) => isDown(machine, address)),
+    const isReported = (node: string) =>
+      machine.log.findLast(({ address, msg }) => {
+        return String(msg).startsWith('Cassandra node') && String(address).startsWith(`${node}:`)
+      })?.['msg'] === `Cassandra node ${state}`
+    await waitFor(`${machine.role} to log nodes that are ${state}`, () =>
+      addresses.every(isReported),
     )
+    const logged = machine.log.filter(({ msg }) => msg === `Cassandra node ${state}`).length
     const changes = 'curtail_cassandra_node_changes_total'
-    if ((await machine.metric(changes, 'state="down"')) < addresses.length) {
-      throw new Error(`${machine.role} did not count the nodes that are down`)
+    const connected = state === 'up' ? CASSANDRA_NODES : 0
+    if ((await machine.metric(changes, `state="${state}"`)) < logged + connected) {
+      throw new Error(`${machine.role} did not count the nodes that are ${state}`)
     }
-    if ((await machine.metric('curtail_cassandra_majority')) !== 0) {
-      throw new Error(`${machine.role} reports a majority`)
+    if ((await machine.metric('curtail_cassandra_majority')) !== (state === 'up' ? 1 : 0)) {
+      throw new Error(`${machine.role} reports ${state === 'up' ? 'no' : 'a'} majority`)
     }
   }
 }

@@ -1,0 +1,43 @@
+// The 503 of the admin API names what has not confirmed a change: the store or the link cache.
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from '@jest/globals'
+import type { LinkResult } from '../../admin/set-link-state.ts'
+import { bareApp } from '../bare-app.ts'
+import { adminRoutes } from './api.ts'
+
+const cleanUps: (() => unknown)[] = []
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp()
+})
+
+/** The response to `link disable` if the operation has this result. */
+async function disable(result: LinkResult) {
+  const operate = () => Promise.resolve(result)
+  const operations = { show: operate, disable: operate, enable: operate, erase: operate }
+  const deps = { operations, readPools: () => Promise.resolve([]), nowMs: Date.now }
+  const app = bareApp().use('/admin', adminRoutes(deps, 'https://curtail.example'))
+  const server = app.listen(0, '127.0.0.1')
+  cleanUps.push(
+    () => server.close(),
+    () => {
+      server.closeAllConnections()
+    },
+  )
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${String(port)}/admin/links/code/disable`
+  return fetch(url, { method: 'POST' })
+}
+
+test.each([
+  ['store-unavailable', 'The store has not confirmed the request'],
+  ['cache-unavailable', 'The store has confirmed the change, but the link cache has not'],
+] as const)('%s is 503, and its detail names the cause', async (kind, cause) => {
+  const response = await disable({ kind })
+  expect(response.status).toBe(503)
+  expect(await response.json()).toMatchObject({
+    type: 'https://curtail.example/problems/store-unavailable',
+    detail: `${cause}: retry it`,
+  })
+})
