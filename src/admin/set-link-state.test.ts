@@ -60,7 +60,7 @@ test('a change without confirmed invalidation is not acknowledged', async () => 
   const { code } = link
   await links.insertIfAbsent(link)
   for (const operation of [operations.disable, operations.enable, operations.erase]) {
-    expect(await operation(code)).toEqual({ kind: 'store-unavailable' })
+    expect(await operation(code)).toEqual({ kind: 'cache-unavailable' })
   }
   expect((await links.find(code))?.longUrl).toBeNull() // the change is stored anyway
 })
@@ -73,6 +73,8 @@ test('a change of unknown outcome is invalidated: it may be stored', async () =>
   expect(await operations.erase('c')).toEqual({ kind: 'store-unavailable' })
   expect(changed).toEqual(['a', 'b', 'c'])
   expect(await operations.show('d')).toEqual({ kind: 'store-unavailable' })
+  const { operations: withoutCache } = operator({ setDisabled: fail }, true)
+  expect(await withoutCache.disable('e')).toEqual({ kind: 'store-unavailable' })
 })
 
 test('a defect of the store is not an outage', async () => {

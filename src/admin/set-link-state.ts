@@ -5,13 +5,13 @@ import type { Clock } from '../resilience/deadline.ts'
 import { resultOrFailed } from '../resilience/retry-until-deadline.ts'
 
 /**
- * The record after the operation. `store-unavailable`: store and caches did not all confirm it, and
- * the client must retry.
+ * The record after the operation. `store-unavailable`: the store has not confirmed it.
+ * `cache-unavailable`: the store has, but the caches have not. In both cases the client must retry.
  */
 export type LinkResult =
   | { readonly kind: 'link'; readonly link: Link }
   | { readonly kind: 'not-found' }
-  | { readonly kind: 'store-unavailable' }
+  | { readonly kind: 'store-unavailable' | 'cache-unavailable' }
 
 /** The operations on a link. */
 export interface LinkOperations {
@@ -43,7 +43,8 @@ export function createLinkOperations(deps: LinkOperationsDeps): LinkOperations {
   const change = async (code: string, call: Promise<Link | undefined>): Promise<LinkResult> => {
     const result = await read(call)
     if (result.kind === 'not-found') return result
-    return (await deps.onChanged(code)) ? result : { kind: 'store-unavailable' }
+    const isConfirmed = await deps.onChanged(code)
+    return isConfirmed || result.kind !== 'link' ? result : { kind: 'cache-unavailable' }
   }
   return {
     show: (code) => read(deps.links.readSerial(code)),

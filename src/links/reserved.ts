@@ -1,4 +1,4 @@
-// The list of reserved words, which are never codes, in any case. An alias cannot be revoked, so a
+// Reserved words, in upper or lower case; they are never codes. An alias cannot be revoked, so a
 // word must be added here before the service serves it.
 
 /** First path segments that the service itself serves. http/ must not serve others. */
@@ -13,7 +13,7 @@ export const servedSegments = [
 ] as const
 
 const furtherWords = [
-  ...['api', 'admin', 'app', 'assets', 'static', 'health', 'healthz', 'livez', 'readyz', 'metrics'],
+  ...['api', 'admin', 'app', 'static', 'health', 'healthz', 'livez', 'readyz', 'metrics'],
   ...['status', 'login', 'about', 'help', 'terms', 'abuse'],
 ]
 const words = new Set<string>([...servedSegments, ...furtherWords])

@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
+import { createBoundedAccess } from './bounded-access.ts'
 import { type FileWatch, scanFiles, watchFiles } from './watch-files.ts'
 
 /** Paths of the files. */
@@ -29,14 +30,14 @@ class TlsFilesError extends Error {
 /** A file that cannot be read now; a later attempt may succeed without a change. */
 class UnreadableError extends TlsFilesError {}
 
-/** Reads and validates the files. Throws TlsFilesError. */
+const RELOAD_MS_MAX = 10_000
+
+/** Reads and validates the files, one after the other. Throws TlsFilesError. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   const { authorities } = files
-  const [cert, key, ca] = await Promise.all([
-    readPem(files.certificate),
-    readPem(files.key),
-    readPem(authorities),
-  ])
+  const cert = await readPem(files.certificate)
+  const key = await readPem(files.key)
+  const ca = await readPem(authorities)
   try {
     createSecureContext({ cert, key })
   } catch (error) {
@@ -73,8 +74,8 @@ async function readPem(path: string | undefined): Promise<Buffer | undefined> {
 
 /**
  * Watches the files. Calls `onChange` with their contents after a change; the initial state counts
- * as a change. Passes the error of an invalid set to `onError` once. Unreadable files are retried
- * at each poll, and reported once per state.
+ * as a change. Passes the error of an invalid set to `onError` once. Files that cannot be read
+ * within RELOAD_MS_MAX are retried, and the same error is reported once.
  */
 export function watchTlsFiles(options: {
   readonly files: TlsFiles
@@ -86,22 +87,33 @@ export function watchTlsFiles(options: {
     (path) => path !== undefined,
   )
   const scan = () => scanFiles(paths)
-  let reportedState: string | undefined
+  const access = createBoundedAccess(RELOAD_MS_MAX)
+  const timeout = () =>
+    new UnreadableError(`Cannot read ${paths.join(', ')} within ${RELOAD_MS_MAX / 1000} s`)
+  const readUnchanged = async () => {
+    const before = await scan()
+    const [outcome] = await Promise.allSettled([readTlsFiles(files)])
+    // A change during the read may result in a mixed set: it is also a change for the watch.
+    if ((await scan()).state !== before.state) return undefined
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
+  }
+  let reported: string | undefined
   return watchFiles({
     scan,
     async onChange() {
-      const before = await scan()
-      const [outcome] = await Promise.allSettled([readTlsFiles(files)])
-      // A change during the read may result in a mixed set: it is also a change for the watch.
-      if ((await scan()).state !== before.state) return undefined
-      if (outcome.status === 'fulfilled') {
-        onChange(outcome.value)
+      try {
+        const material = await access(readUnchanged, timeout)
+        reported = undefined
+        if (material !== undefined) onChange(material)
         return undefined
+      } catch (error) {
+        const before = reported
+        reported = error instanceof UnreadableError ? error.message : undefined
+        if (reported === undefined) throw error
+        if (reported !== before) onError(error)
+        return 'retry'
       }
-      if (!(outcome.reason instanceof UnreadableError)) throw outcome.reason
-      if (before.state !== reportedState) onError(outcome.reason)
-      reportedState = before.state
-      return 'retry'
     },
     onError,
   })

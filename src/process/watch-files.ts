@@ -4,7 +4,8 @@ import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { runInBackground } from '../resilience/background.ts'
-import { pause, within } from '../resilience/deadline.ts'
+import { monotonicMs, pause } from '../resilience/deadline.ts'
+import { createBoundedAccess } from './bounded-access.ts'
 import { stampOfFile } from './file-tree.ts'
 
 /** The state of the watched files. */
@@ -20,8 +21,9 @@ export interface WatchOptions {
   /** Lists the files without reading them; an error is also a state. */
   readonly scan: () => Promise<FileState>
   /**
-   * Called once at the start, and after each change once the files are stable. If it resolves to
-   * `retry`, because the files cannot be read now, the next poll calls it without a change.
+   * Called once at the start, after each change once the files are stable, and after `reload`. If
+   * it resolves to `retry`, because the files cannot be used now, a later poll calls it without a
+   * change: the next poll, then after a delay that doubles to one minute.
    */
   readonly onChange: () => Promise<unknown>
   /** Called for each failure; the watch continues. */
@@ -34,6 +36,8 @@ export interface WatchOptions {
 
 /** A running watch. */
 export interface FileWatch {
+  /** Calls `onChange` without a change: now, or directly after the current call. */
+  readonly reload: () => void
   /** Resolves when the watch has stopped. */
   stop(): Promise<void>
 }
@@ -43,23 +47,28 @@ const SETTLE_MS = 100
 /** Files that never become stable are used as they are after so many polls. */
 const SETTLE_POLLS_MAX = 20
 const SCAN_MS_MAX = 10_000
+const RETRY_MS_MAX = 60_000
 const FOLDERS_MAX = 64
 
 /** The state of single files, which may be absent. Never throws. */
 export async function scanFiles(paths: readonly string[]): Promise<FileState> {
-  const stamps = paths.map(async (path) => {
+  const stamps: string[] = []
+  // One file after the other: if the disk hangs, only one thread of Node.js's pool is occupied.
+  for (const path of paths) {
     const stats = await stat(path, { bigint: true }).catch(() => undefined) // it does not exist
-    return stats === undefined ? 'absent' : stampOfFile(stats)
-  })
+    stamps.push(stats === undefined ? 'absent' : stampOfFile(stats))
+  }
   // A mounted Secret changes by the swap of a symbolic link in the folder of the file.
   const folders = [...new Set(paths.map((path) => dirname(resolve(path))))]
-  return { state: (await Promise.all(stamps)).join('\n'), folders }
+  return { state: stamps.join('\n'), folders }
 }
 
 /** Starts to watch. */
 export function watchFiles(options: WatchOptions): FileWatch {
   const { onChange, onError, pollMs = POLL_MS, settleMs = SETTLE_MS } = options
   let lastState: string | undefined
+  let retryAtMs = Infinity
+  let retryMs = pollMs
   let eventTimer: NodeJS.Timeout | undefined
   const events = watchFolders({
     onEvent: () => {
@@ -70,12 +79,16 @@ export function watchFiles(options: WatchOptions): FileWatch {
     },
     onError,
   })
+  const access = createBoundedAccess(SCAN_MS_MAX)
+  const onTimeout = () => new Error('listing the files took too long')
+  const scanAndWatch = async () => {
+    const { state, folders } = await options.scan()
+    await events.setFolders(folders)
+    return state
+  }
   const scan = async () => {
     try {
-      const onTimeout = () => new Error('listing the files took too long')
-      const { state, folders } = await within(SCAN_MS_MAX, options.scan(), onTimeout)
-      await events.setFolders(folders)
-      return state
+      return await access(scanAndWatch, onTimeout)
     } catch (error) {
       return `error: ${(error as Error).message}`
     }
@@ -84,8 +97,9 @@ export function watchFiles(options: WatchOptions): FileWatch {
     everyMs: pollMs,
     task: async (signal) => {
       let state = await scan()
-      if (state === lastState) return
-      for (let polls = 0; polls < SETTLE_POLLS_MAX && !signal.aborted; polls++) {
+      const isChanged = state !== lastState
+      if (!isChanged && monotonicMs() < retryAtMs) return
+      for (let polls = 0; isChanged && polls < SETTLE_POLLS_MAX && !signal.aborted; polls++) {
         await pause(settleMs, signal)
         const before = state
         state = await scan()
@@ -93,11 +107,20 @@ export function watchFiles(options: WatchOptions): FileWatch {
       }
       if (signal.aborted) return
       lastState = state
-      if ((await onChange()) === 'retry') lastState = undefined
+      retryAtMs = Infinity
+      const isRetry = (await onChange()) === 'retry'
+      if (isChanged || !isRetry) retryMs = pollMs
+      if (!isRetry) return
+      retryAtMs = Math.min(retryAtMs, monotonicMs() + retryMs)
+      retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)
     },
     onError,
   })
   return {
+    reload() {
+      retryAtMs = 0
+      polling.trigger()
+    },
     async stop() {
       clearTimeout(eventTimer)
       events.close()

@@ -71,18 +71,15 @@ export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
       const onChange = async () => {
         await source.reload()
         onReloaded()
-        return source.isUnreadable() ? 'retry' : undefined
+        return source.isRetryable() ? 'retry' : undefined
       }
       const onError = (err: unknown) => {
         log.error({ err }, 'cannot watch the rule files')
       }
       const watch = watchFiles({ scan: files.scan, onChange, onError })
-      const onSignal = () => {
-        onChange().catch(onError)
-      }
-      process.on('SIGHUP', onSignal)
+      process.on('SIGHUP', watch.reload)
       return async () => {
-        process.off('SIGHUP', onSignal)
+        process.off('SIGHUP', watch.reload)
         await inThread.stop()
         await watch.stop()
       }

@@ -90,6 +90,14 @@ describe('a thread that', () => {
     )
   })
 
+  test('cannot start results in an error with the cause', async () => {
+    // Usually EAGAIN; here, a value that cannot be sent to a thread.
+    const uncloneable = { mergeDomains: false, denyConsumes: () => true } as never
+    await expect(createThreadParser(uncloneable).parse(fileOf(mixed))).rejects.toThrow(
+      /^the thread that parses the rules cannot start: .+ could not be cloned/,
+    )
+  })
+
   test('is stopped results in an error immediately', async () => {
     const parser = createThreadParser(options)
     const parsing = parser.parse(fileOf(many))

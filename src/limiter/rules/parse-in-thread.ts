@@ -55,11 +55,7 @@ export function createThreadParser(
     async parse(files) {
       if (isStopped) throw new Error('the process is stopping')
       const task: ParseTask = { files, options, recordsPerSlice: RECORDS_PER_SLICE }
-      const thread = new Worker(new URL('./rule-thread.ts', import.meta.url), {
-        workerData: task,
-        execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing in the thread
-        resourceLimits: { maxOldGenerationSizeMb: heapMbMax },
-      })
+      const thread = startThread(task, heapMbMax)
       threads.add(thread)
       const timeout = () => new Error(`parsing the files took longer than ${msMax} ms`)
       try {
@@ -73,6 +69,20 @@ export function createThreadParser(
       isStopped = true
       await Promise.all([...threads].map((thread) => thread.terminate()))
     },
+  }
+}
+
+function startThread(task: ParseTask, heapMbMax: number): Worker {
+  try {
+    return new Worker(new URL('./rule-thread.ts', import.meta.url), {
+      workerData: task,
+      execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing in the thread
+      resourceLimits: { maxOldGenerationSizeMb: heapMbMax },
+    })
+  } catch (cause) {
+    // Usually the limit of processes and threads: EAGAIN.
+    const { message } = cause as Error
+    throw new Error(`the thread that parses the rules cannot start: ${message}`, { cause })
   }
 }
 

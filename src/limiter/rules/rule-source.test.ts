@@ -1,5 +1,5 @@
 // The active rules are replaced as a whole or not at all, and each rejection is reported once.
-import { beforeEach, describe, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import { OperatorError } from '../../process/role.ts'
@@ -8,6 +8,7 @@ import { openRuleSource, type ParsedRules } from './rule-source.ts'
 /** A grammar of one line per file: a domain, or `bad`. */
 function parse(files: readonly ReadFile[]): ParsedRules {
   parses++
+  if (parseError !== undefined) throw parseError
   const faults = files
     .filter(({ text }) => text.startsWith('bad'))
     .map(({ name, text }) => ({ file: name, line: 3, message: `${text} is bad` }))
@@ -18,6 +19,7 @@ function parse(files: readonly ReadFile[]): ParsedRules {
 
 let files: Record<string, string>
 let broken: Error | undefined
+let parseError: Error | undefined
 let nowMs: number
 let parses: number
 let loaded: RuleSet[]
@@ -26,11 +28,15 @@ let logged: { level: string; fields: unknown; message: string }[]
 beforeEach(() => {
   files = { 'a.yaml': 'one' }
   broken = undefined
+  parseError = undefined
   nowMs = 1000
   parses = 0
   loaded = []
   rejected = []
   logged = []
+})
+afterEach(() => {
+  jest.useRealTimers()
 })
 
 const logTo = (level: string) => (fields: unknown, message: string) => {
@@ -169,38 +175,64 @@ describe('a reload', () => {
     broken = new FileTreeError('a.yaml', 'cannot be read: EACCES')
     expect(await source.reload()).toBe('rejected')
     expect(await source.reload()).toBe('unchanged')
-    expect(source.isUnreadable()).toBe(true)
+    expect(source.isRetryable()).toBe(true)
     expect(domainsOf(source)).toEqual(['one'])
     expect(source.state().faults).toEqual([
       { file: 'a.yaml', line: 1, message: 'cannot be read: EACCES' },
     ])
     broken = undefined
     expect(await source.reload()).toBe('loaded')
-    expect(source.isUnreadable()).toBe(false)
+    expect(source.isRetryable()).toBe(false)
     expect(source.state().faults).toEqual([])
   })
 
-  test('during another starts after it, and waiting ones share a run', async () => {
-    const reads: ((files: readonly ReadFile[]) => void)[] = []
-    const read = () =>
-      new Promise<readonly ReadFile[]>((resolve) => {
-        reads.push(resolve)
-      })
-    const opening = open({ read })
-    reads[0]?.([{ name: 'a', text: 'one' }])
-    const source = await opening
-    const first = source.reload()
-    await Promise.resolve()
-    const second = source.reload()
-    const third = source.reload()
-    expect(reads).toHaveLength(2)
-    reads[1]?.([{ name: 'a', text: 'two' }])
-    expect(await first).toBe('loaded')
-    await Promise.resolve()
-    expect(reads).toHaveLength(3)
-    reads[2]?.([{ name: 'a', text: 'three' }])
-    expect([await second, await third]).toEqual(['loaded', 'loaded'])
-    expect(domainsOf(source)).toEqual(['three'])
-    expect(reads).toHaveLength(3)
+  test('that cannot parse the files keeps the rules, and a later one retries', async () => {
+    const source = await open()
+    files = { 'a.yaml': 'two' }
+    parseError = new Error('the thread cannot start')
+    expect(await source.reload()).toBe('rejected')
+    expect(await source.reload()).toBe('unchanged')
+    expect(source.isRetryable()).toBe(true)
+    expect(domainsOf(source)).toEqual(['one'])
+    expect(rejected).toHaveLength(1)
+    parseError = undefined
+    expect(await source.reload()).toBe('loaded')
+    expect(source.isRetryable()).toBe(false)
+    expect(source.state()).toMatchObject({ domains: 1, faults: [] })
+    expect(domainsOf(source)).toEqual(['two'])
+  })
+
+  test('of invalid files is not retried', async () => {
+    const source = await open()
+    files = { 'a.yaml': 'bad' }
+    expect(await source.reload()).toBe('rejected')
+    expect(source.isRetryable()).toBe(false)
+  })
+
+  test('while an earlier read hangs starts no further one, and is reported once', async () => {
+    let reads = 0
+    let respond: ((files: readonly ReadFile[]) => void) | undefined
+    const filesOf = (text: string) => [{ name: 'a.yaml', text }]
+    const read = () => {
+      reads++
+      if (reads !== 2) return Promise.resolve(filesOf(`set-${reads}`))
+      return new Promise<readonly ReadFile[]>((resolve) => (respond = resolve))
+    }
+    const source = await open({ read })
+    jest.useFakeTimers()
+    for (const result of ['rejected', 'unchanged', 'unchanged'] as const) {
+      const reloading = source.reload()
+      await jest.advanceTimersByTimeAsync(10_000)
+      expect(await reloading).toBe(result)
+      expect(source.isRetryable()).toBe(true)
+    }
+    jest.useRealTimers()
+    expect(reads).toBe(2)
+    expect(source.state().faults).toMatchObject([
+      { message: 'reading the files took longer than 10000 ms' },
+    ])
+    respond?.(filesOf('outdated'))
+    expect(await source.reload()).toBe('loaded')
+    expect(domainsOf(source)).toEqual(['set-3'])
   })
 })

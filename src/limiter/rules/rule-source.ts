@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { countFaults, faultFields, FAULTS_LOGGED_MAX } from '../../limits/rule-fault.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
-import { within } from '../../resilience/deadline.ts'
+import { createBoundedAccess } from '../../process/bounded-access.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { OperatorError } from '../../process/role.ts'
@@ -46,10 +46,10 @@ export interface ActiveRules {
 
 /** The active rules of files. */
 export interface RuleSource extends ActiveRules {
-  /** Reloads all files, after a change or SIGHUP. Never throws; concurrent calls share a run. */
+  /** Reloads all files, after a change or SIGHUP. Never throws; called once at a time. */
   reload(): Promise<ReloadResult>
-  /** Whether the last reload could not read the files: a later one may, without a change. */
-  isUnreadable(): boolean
+  /** Whether the last reload could not read or parse the files: a later one may, unchanged. */
+  isRetryable(): boolean
 }
 
 /** Dependencies of a rule source. */
@@ -58,7 +58,7 @@ export interface RuleSourceDeps {
   readonly folder: string
   /** Reads all files. Throws FileTreeError. */
   readonly readFiles: () => Promise<readonly ReadFile[]>
-  /** An error that it throws counts as a fault; the next reload retries. */
+  /** An error that it throws counts as a fault, and a reload retries. */
   readonly parse: (files: readonly ReadFile[]) => ParsedRules | Promise<ParsedRules>
   /** Called with rules when they become active, also during startup. */
   readonly onLoaded: (rules: RuleSet) => void
@@ -86,7 +86,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     loadedAtMs = deps.nowMs()
     deps.onLoaded(rules)
   }
-  const { readChange, isUnreadable } = changeReader(deps)
+  const { readChange, isRetryable } = changeReader(deps)
   const load = async (): Promise<ReloadResult> => {
     const change = await readChange()
     if (change === undefined) return 'unchanged'
@@ -126,16 +126,16 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   }
   return {
     rules: () => rules,
-    isUnreadable,
+    isRetryable,
     state: () => {
       const isLoaded = loadedAtMs !== undefined
       return { isLoaded, domains: rules.size, loadedAtMs, faults }
     },
-    reload: coalesceRuns(async () => {
+    async reload() {
       const result = await load()
       if (result === 'rejected') logRejected()
       return result
-    }),
+    },
   }
 }
 
@@ -154,20 +154,20 @@ async function parseCopy({ folder, parse, log }: RuleSourceDeps, files: readonly
 
 /** `readChange` reads the files and, if they have changed, parses them. */
 function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
+  const access = createBoundedAccess(READ_MS_MAX)
+  const timeout = () =>
+    new FileTreeError(folder, `reading the files took longer than ${READ_MS_MAX} ms`)
   let lastDigest: string | undefined
-  let isUnreadable = false
+  let isRetryable = false
   const readChange = async () => {
     try {
-      isUnreadable = true
-      const timeout = () =>
-        new FileTreeError(folder, `reading the files took longer than ${READ_MS_MAX} ms`)
-      const files = await within(READ_MS_MAX, readFiles(), timeout)
-      isUnreadable = false
+      isRetryable = true
+      const files = await access(readFiles, timeout)
       const digest = await digestOf(files)
-      if (digest === lastDigest) return undefined
-      const parsed = await parse(files)
+      const parsed = digest === lastDigest ? undefined : await parse(files)
+      isRetryable = false
       lastDigest = digest
-      return { parsed, files }
+      return parsed && { parsed, files }
     } catch (error) {
       // An error is a fault of the set, and is reported once.
       const file = error instanceof FileTreeError ? error.file : folder
@@ -178,7 +178,7 @@ function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
       return { parsed: { faults: [{ file, line: 1, message }] }, files: [] }
     }
   }
-  return { readChange, isUnreadable: () => isUnreadable }
+  return { readChange, isRetryable: () => isRetryable }
 }
 
 /** The digest of all files; the event loop runs between two files. */
@@ -189,21 +189,6 @@ async function digestOf(files: readonly ReadFile[]): Promise<string> {
     hash.update(lengthPrefixed(name)).update(lengthPrefixed(text))
   }
   return hash.digest('hex')
-}
-
-/** Calls during a run share the next run, so that each call waits for a run started after it. */
-function coalesceRuns<T>(run: () => Promise<T>): () => Promise<T> {
-  let running: Promise<unknown> = Promise.resolve()
-  let next: Promise<T> | undefined
-  return () => {
-    next ??= running.then(() => {
-      next = undefined
-      const current = run()
-      running = current.catch(() => undefined) // an error does not stop the next run
-      return current
-    })
-    return next
-  }
 }
 
 function rejectionOf(folder: string, faults: readonly RuleFault[]): string {

@@ -5,9 +5,9 @@ import { readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import * as z from 'zod'
+import { createBoundedAccess } from '../../process/bounded-access.ts'
 import type { ReadFile } from '../../process/file-tree.ts'
 import { type DiscoveryResponse, readDiscoveryResponse } from '../../protobuf/discovery.ts'
-import { within } from '../../resilience/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 
 /** A copy. Its methods never throw: the limiter logs errors and works without a copy. */
@@ -64,7 +64,8 @@ export function openFallbackVersion(
     readDiscoveryResponse(await unzip(bytes, { maxOutputLength: VERSION_BYTES_MAX }))
   const message = 'cannot read the fallback version of the rules'
   const file = { path, log, bytesMax: VERSION_BYTES_MAX, decode, message }
-  return { read: () => withDeadline(readBounded(file), `reading ${path}`, { log, message }) }
+  const access = createLoggedAccess(log)
+  return { read: () => access(() => readBounded(file), { what: `reading ${path}`, message }) }
 }
 
 const unzip = promisify(gunzip)
@@ -113,28 +114,25 @@ async function readBounded<T>(given: {
 
 /** The copy with a deadline for each access, because the disk may hang. */
 export function boundCopy<T>(copy: Copy<T>, log: Pick<Log, 'warn'>): Copy<T> {
+  const access = createLoggedAccess(log)
+  const reading = { what: 'reading the copy of the rules', message: READ_FAILED }
+  const writing = { what: 'writing the copy of the rules', message: WRITE_FAILED }
   return {
-    read: () =>
-      withDeadline(copy.read(), 'reading the copy of the rules', { log, message: READ_FAILED }),
-    write: (rules) =>
-      withDeadline(copy.write(rules), 'writing the copy of the rules', {
-        log,
-        message: WRITE_FAILED,
-      }),
+    read: () => access(() => copy.read(), reading),
+    write: (rules) => access(() => copy.write(rules), writing),
   }
 }
 
-/** The result of an access by a deadline; `undefined`, with a log line, after it. */
-async function withDeadline<R>(
-  access: Promise<R>,
-  what: string,
-  { log, message }: { readonly log: Pick<Log, 'warn'>; readonly message: string },
-): Promise<R | undefined> {
-  const timeout = () => new Error(`${what} took longer than ${ACCESS_MS_MAX} ms`)
-  return within<R | undefined>(ACCESS_MS_MAX, access, timeout).catch((err: unknown) => {
-    log.warn({ err }, message)
-    return undefined
-  })
+/** Bounds each access; the result is `undefined`, with a log line, after its deadline. */
+function createLoggedAccess(log: Pick<Log, 'warn'>) {
+  const access = createBoundedAccess(ACCESS_MS_MAX)
+  return <R>(run: () => Promise<R>, on: { readonly what: string; readonly message: string }) => {
+    const timeout = () => new Error(`${on.what} took longer than ${ACCESS_MS_MAX} ms`)
+    return access<R | undefined>(run, timeout).catch((err: unknown) => {
+      log.warn({ err }, on.message)
+      return undefined
+    })
+  }
 }
 
 /** A copy that is written in the background: one write at a time, and only the newest waits. */

@@ -162,9 +162,10 @@ function createRestore(
 ): () => Promise<void> {
   const { server, log } = deps
   const { copy, parser, active } = given
+  const stored = storedVersions(deps, copy)
   let restoring: Promise<void> | undefined
   const readStored = async () => {
-    for (const { source, read } of storedVersions(deps, copy)) {
+    for (const { source, read } of stored) {
       const response = await read()
       if (response === undefined) continue
       const { parsed } = await attempt(() => parser.parse(response))

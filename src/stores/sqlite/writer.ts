@@ -3,6 +3,8 @@
 import { Worker } from 'node:worker_threads'
 import type { SQLOutputValue } from 'node:sqlite'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { monotonicMs } from '../../resilience/deadline.ts'
+import { createDeadlineQueue, type DeadlineQueue } from '../../resilience/deadline-queue.ts'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { OperationName } from './operations.ts'
 import { type Parameter, type Write, writeOf } from './parameters.ts'
@@ -74,7 +76,9 @@ class GroupWriter implements Writer {
   #closing = false
   #stoppedBy: string | undefined
   #onIdle: (() => void) | undefined
-  #timer: NodeJS.Timeout | undefined
+  /** After a pause of the whole process, the thread gets more time. */
+  readonly #deadlines = createDeadlineQueue(GROUP_MS_MAX, monotonicMs)
+  #deadline: ReturnType<DeadlineQueue['add']> | undefined
 
   constructor(thread: Worker, { metrics, watch }: Reports) {
     this.#thread = thread
@@ -137,17 +141,14 @@ class GroupWriter implements Writer {
     const group = this.#queue.splice(0, GROUP_MAX)
     this.#inFlight = group
     this.#metrics.sqliteGroup.observe(group.length)
-    this.#timer = setTimeout(() => {
-      // After a pause of the whole process, a reply that has arrived is read first.
-      setImmediate(() => {
-        if (this.#inFlight === group) this.#timeOut()
-      })
-    }, GROUP_MS_MAX)
+    this.#deadline = this.#deadlines.add(() => {
+      this.#timeOut()
+    })
     this.#thread.postMessage(group.map(({ write }) => write))
   }
 
   #settle(result: GroupResult): void {
-    clearTimeout(this.#timer)
+    this.#clearDeadline()
     const group = this.#inFlight ?? []
     this.#inFlight = undefined
     this.#hung = false
@@ -167,6 +168,10 @@ class GroupWriter implements Writer {
     else this.#onIdle?.()
   }
 
+  #clearDeadline(): void {
+    if (this.#deadline !== undefined) this.#deadlines.remove(this.#deadline)
+  }
+
   /** The disk hangs: rejects all callers; the group stays in flight until the thread replies. */
   #timeOut(): void {
     const reason = 'SQLite did not respond within the deadline'
@@ -183,7 +188,7 @@ class GroupWriter implements Writer {
   #fail(cause: Error): void {
     if (this.#stoppedBy !== undefined) return
     const { message } = cause
-    clearTimeout(this.#timer)
+    this.#clearDeadline()
     this.#stoppedBy = message
     const error = new StoreError(message, { outcome: 'unknown' })
     for (const { reject } of this.#inFlight ?? []) reject(error)

@@ -2,7 +2,7 @@
 // no file descriptor left: it loads them later without another change.
 import { execFileSync } from 'node:child_process'
 import { renameSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -86,6 +86,31 @@ test(
       async () => (await serialNumberOf(grpcPort, authority)) !== serialNumber,
     )
     expect(await rules()).toContain('books')
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'files that cannot be read on SIGHUP are loaded once they can, without a change',
+  async () => {
+    const { install } = await filesOf('shop')
+    install()
+    await symlink('.', join(root, 'current'))
+    const started = await startRole({
+      role: 'ratelimit',
+      env: {
+        ...limiterEnvironment(join(root, 'current'), await freePort()),
+        RUNTIME_WATCH_ROOT: 'true',
+      },
+    })
+    limiter = started
+    const linesWith = (content: string) =>
+      started.log.filter((line) => JSON.stringify(line).includes(content)).length
+    setDescriptors(started, 1)
+    process.kill(started.pid, 'SIGHUP')
+    await waitFor('the report', () => linesWith('EMFILE') === 1)
+    setDescriptors(started, 1024)
+    await waitFor('the rules', () => linesWith('rules loaded') === 2)
   },
   TEST_MS_MAX,
 )
