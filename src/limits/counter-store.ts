@@ -28,7 +28,7 @@ export interface CounterStore {
    * After a StoreError the hits may have been counted.
    */
   consume(updates: readonly CounterUpdate[]): Promise<readonly Decision[]>
-  /** Removes the counters, one after another. Throws StoreError. */
+  /** Removes the counters; atomic as in `consume`. Throws StoreError. */
   reset(updates: readonly CounterUpdate[]): Promise<void>
 }
 

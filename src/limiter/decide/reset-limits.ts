@@ -27,15 +27,23 @@ export function createResetLimits(deps: ResetLimitsDeps): ResetLimits {
     const request = { domain, descriptors: [descriptor], hits: 1 }
     const { checks } = planChecks(deps.rules(), request, deps.options)
     const updates = checks.map(({ update }) => update)
-    await deps.store.reset(updates).finally(async () => {
+    const record = (message: string, fields: { readonly err?: unknown } = {}) => {
+      for (const { rule, values } of checks) {
+        const counter = { domain, rule: rule.path, name: rule.name, values: splitValues(values) }
+        deps.log.warn({ ...counter, ...fields }, message)
+      }
+    }
+    try {
+      await deps.store.reset(updates)
+    } catch (err) {
+      record('reset by an operator failed: the counter may have been reset', { err })
+      throw err
+    } finally {
       // While the store is unavailable, this process decides by its own counters.
       await deps.shares.reset(updates)
       for (const { key } of updates) deps.denyCache?.invalidate(key)
-    })
-    for (const { rule, values } of checks) {
-      const fields = { domain, rule: rule.path, name: rule.name, values: splitValues(values) }
-      deps.log.warn(fields, 'counter reset by an operator')
     }
+    record('counter reset by an operator')
     return checks.map(({ rule }) => rule.path)
   }
 }

@@ -61,13 +61,17 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
     async reset(updates) {
       const timeoutError = () =>
         new StoreError('Redis did not remove the counters', { outcome: 'unknown' })
-      const { timeoutMs } = connection
-      for (const { key, isPerSecond } of updates) {
-        const server = isPerSecond ? (perSecond ?? connection) : connection
-        const removed = server.del([options.keyPrefix + key]).catch((cause: unknown) => {
-          throw new StoreError('Redis cannot remove the counters', { outcome: 'unknown', cause })
-        })
-        await within(timeoutMs, removed, timeoutError)
+      for (const server of connections) {
+        const isHere = ({ isPerSecond }: CounterUpdate) =>
+          (isPerSecond ? (perSecond ?? connection) : connection) === server
+        const keys = updates.filter(isHere).map(({ key }) => options.keyPrefix + key)
+        const groups = server.isCluster ? keys.map((key) => [key]) : [keys]
+        for (const group of groups.filter(({ length }) => length > 0)) {
+          const removed = server.del(group).catch((cause: unknown) => {
+            throw new StoreError('Redis cannot remove the counters', { outcome: 'unknown', cause })
+          })
+          await within(connection.timeoutMs, removed, timeoutError)
+        }
       }
     },
     async probe() {
