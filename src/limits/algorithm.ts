@@ -79,7 +79,7 @@ export interface Algorithm {
   checkLimit(limit: Limit): string | undefined
   /** The numbers that its script reads as `limit[1]`, `limit[2]`…; cached for each limit. */
   scriptNumbers(limit: Limit): readonly number[]
-  /** Whether used hits drain steadily, one after another; else they leave with their window. */
+  /** Whether used hits drain at a constant rate; otherwise they expire with their window. */
   readonly drains: boolean
   /** How long a refund of these hits cannot reduce the count of a later window. */
   refundableUs(decision: Decision, limit: Limit): number

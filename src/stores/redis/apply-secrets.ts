@@ -25,9 +25,9 @@ export interface AppliedSecrets {
   }>
   /** Whether there is an open connection, and Redis has accepted the current credentials on all. */
   isInUse(): boolean
-  /** Whether a node uses the previous credentials, or is to. */
+  /** Whether a node uses the previous credentials, or will at its next connection. */
   isPreviousInUse(): boolean
-  /** Whether the open connection of a node uses other credentials than the node is to use. */
+  /** Whether a node's open connection uses credentials other than those selected for it. */
   isOutdated(node: Redis): boolean
   /** Notes that Redis rejected a handshake. Returns whether it used the current credentials. */
   rejectHandshake(node: Redis): boolean

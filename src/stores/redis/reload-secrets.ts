@@ -64,7 +64,7 @@ class Reloads implements SecretReloads {
   readonly #watch: { stop(): Promise<void> }
   #isStopped = false
   /** Whether Redis accepted credentials that it denied a command before: it may deny another. */
-  #isOnTrial = false
+  #isRetryingCurrent = false
   #renewing: Promise<boolean> | undefined
   #renewed = { atMs: -Infinity, isAccepted: true }
 
@@ -143,7 +143,7 @@ class Reloads implements SecretReloads {
   }
 
   #settle(): void {
-    if (this.#isStopped || this.#isOnTrial || this.#secrets.isCurrentDenied()) return
+    if (this.#isStopped || this.#isRetryingCurrent || this.#secrets.isCurrentDenied()) return
     if (this.#secrets.isInUse()) this.#reports.accepted()
   }
 
@@ -169,10 +169,10 @@ class Reloads implements SecretReloads {
   #retryCurrent(): void {
     if (this.#isStopped) return
     if (this.#secrets.isPreviousInUse()) {
-      this.#isOnTrial = this.#secrets.tryCurrent() || this.#isOnTrial
+      this.#isRetryingCurrent = this.#secrets.tryCurrent() || this.#isRetryingCurrent
       void this.#authenticate()
-    } else if (this.#isOnTrial) {
-      this.#isOnTrial = false
+    } else if (this.#isRetryingCurrent) {
+      this.#isRetryingCurrent = false
       this.#settle()
     }
   }

@@ -43,7 +43,7 @@ export function retryCommands(given: {
   const { isReconnecting, untilReady, timeouts, stop } = watchConnection(client, retryMsMax)
   let isStopped = false
   /** Waits until a retry may succeed; rejects with `error` when no time is left. */
-  const recovers = async (error: unknown, leftMs: () => number): Promise<boolean> => {
+  const mayRetry = async (error: unknown, leftMs: () => number): Promise<boolean> => {
     if (leftMs() <= 0 || !(isRejection(error) || isLoss(error))) return false
     const recovery = isRejection(error) ? reloads.renew(error) : untilReady().then(() => true)
     return (await within(leftMs(), recovery, () => error as Error)) && leftMs() > 0
@@ -56,7 +56,7 @@ export function retryCommands(given: {
       } catch (error) {
         // Redis executes what a hanging connection has received: a retry would count twice.
         const isFinal = attempt === ATTEMPTS_MAX || timeouts() !== timeoutsBefore
-        if (isFinal || !(await recovers(error, leftMs))) throw error
+        if (isFinal || !(await mayRetry(error, leftMs))) throw error
       }
     }
   }

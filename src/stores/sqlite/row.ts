@@ -6,13 +6,13 @@ export type { Row }
 
 /** A non-null TEXT column. */
 export function stringOf(value: Row[string] | undefined): string {
-  assert(typeof value === 'string', `a column should hold text: it holds ${typeof value}`)
+  assert(typeof value === 'string', `a column must be text: it is a ${typeof value}`)
   return value
 }
 
 /** A non-null INTEGER column. */
 export function integerOf(value: Row[string] | undefined): number {
-  assert(typeof value === 'number', `a column should hold an integer: it holds ${typeof value}`)
+  assert(typeof value === 'number', `a column must be an integer: it is a ${typeof value}`)
   return value
 }
 
