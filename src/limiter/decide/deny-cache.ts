@@ -32,6 +32,11 @@ export interface DenyCache {
   clear(): void
 }
 
+const expired: CachedDenial = {
+  ...{ untilUs: -Infinity, hits: 0, requests: 0, resetAtUs: 0, retryAtUs: 0 },
+  clockOffsetUs: undefined,
+}
+
 /** Creates an empty cache of about `bytesMax`. */
 export function createDenyCache(bytesMax: number): DenyCache {
   const entries = new LRUCache<string, CachedDenial>({
@@ -54,7 +59,8 @@ export function createDenyCache(bytesMax: number): DenyCache {
       }
     },
     invalidate(key) {
-      entries.delete(key)
+      // Not deleted: lru-cache clears all its slots when it deletes the last entry.
+      if (entries.has(key)) entries.set(key, expired)
     },
     store({ key, hits, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
       if (hits <= 0) return
