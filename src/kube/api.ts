@@ -48,10 +48,20 @@ export const APPLY = {
 
 const CALL_MS_MAX = 10_000
 const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
+/** A page for a cache is in memory several times during parsing. An object has at most 3 MiB. */
+const PAGE_BYTES_MAX = 8 * 1024 * 1024
 const LINE_BYTES_MAX = 8 * 1024 * 1024
 const NEWLINE = 0x0a
 /** A longer Retry-After is reduced to this. */
 const RETRY_AFTER_MS_MAX = 60_000
+
+/** A response is too long; a page with fewer objects may not be. */
+export class ResponseTooLong extends KubeError {
+  constructor() {
+    const message = 'a response of the API server is too long'
+    super(message, { status: 0, reason: 'InvalidResponse' })
+  }
+}
 
 /** Creates an API client over a transport. */
 export function createKubeApi(deps: {
@@ -88,7 +98,7 @@ export function createKubeApi(deps: {
             contentType: contentType ?? 'application/json',
           }),
         })
-        const content = await readBody(response)
+        const content = await readBody(response, isForCache ? PAGE_BYTES_MAX : RESPONSE_BYTES_MAX)
         if (response.status >= 300) throw errorOfResponse(response, content)
         return parse(content)
       } catch (error) {
@@ -124,7 +134,8 @@ async function* readLines(input: {
   if (call.signal.aborted) closing.abort()
   try {
     const response = await send({ method: 'GET', path, isForCache: true, signal: closing.signal })
-    if (response.status >= 300) throw errorOfResponse(response, await readBody(response))
+    if (response.status >= 300)
+      throw errorOfResponse(response, await readBody(response, PAGE_BYTES_MAX))
     call.onOpen?.()
     /** The incomplete last line. */
     let rest: Buffer = Buffer.alloc(0)
@@ -147,12 +158,12 @@ async function* readLines(input: {
   }
 }
 
-async function readBody({ body }: KubeResponse): Promise<string> {
+async function readBody({ body }: KubeResponse, bytesMax: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of body) {
     bytes += chunk.length
-    if (bytes > RESPONSE_BYTES_MAX) throw protocolError('a response of the API server is too long')
+    if (bytes > bytesMax) throw new ResponseTooLong()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -1,5 +1,5 @@
-// A reflector on a fake clock, with an API server whose pages and lines the test defines: back-off
-// after failures, when it relists, and which responses it rejects.
+// A reflector on a fake clock, with an API server whose lists and lines the test defines: back-off
+// after failures, when it relists, and which lines it rejects.
 import { beforeEach, expect, test } from '@jest/globals'
 import { createFakeScheduler, type FakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
@@ -197,52 +197,6 @@ test('gauges count the objects of all caches of a resource, and those that fail'
   expect(await valueOf(metrics.failingCaches)).toBe(0)
 })
 
-test('all pages are read; 410 between two pages leads to one list without a limit', async () => {
-  list = ({ query }) => {
-    if (query?.['continue'] !== undefined) return Promise.reject(fault({ status: 410 }))
-    const items = [object('b', '1')]
-    const more = query?.['limit'] === undefined ? {} : { continue: 't' }
-    return Promise.resolve({ items, metadata: { resourceVersion: '7', ...more } })
-  }
-  await run(0)
-  expect(lists.map(({ query }) => query)).toEqual([
-    { limit: '500' },
-    { limit: '500', continue: 't' },
-    {},
-  ])
-  expect([watchedVersions(), cache.size(), lists[0]?.msMax]).toEqual([['7'], 1, 60_000])
-})
-
-test('50,000 objects are accepted, one more is rejected', async () => {
-  let count = 50_000
-  list = () => {
-    const items = Array.from({ length: count }, (_, i) => object(`w${i}`, '1'))
-    return Promise.resolve({ items, metadata: { resourceVersion: '7' } })
-  }
-  await run(0)
-  expect([cache.size(), reflector.hasSynced()]).toEqual([50_000, true])
-  count++
-  cache = createObjectCache({ onChange: () => undefined })
-  await run(0)
-  expect([cache.size(), reflector.hasSynced()]).toEqual([0, false])
-  expect(failures.at(-1)?.reason).toBe('TooManyObjects')
-})
-
-test.each([
-  ['a list without a version', { items: [], metadata: {} }],
-  ['a list without metadata', { items: [] }],
-])('%s is rejected', async (_name, page) => {
-  list = () => Promise.resolve(page)
-  await run(0)
-  expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'InvalidResponse'])
-})
-
-test('a list without items is empty', async () => {
-  list = () => Promise.resolve({ items: null, metadata: { resourceVersion: '7' } })
-  await run(0)
-  expect([reflector.hasSynced(), watchedVersions()]).toEqual([true, ['7']])
-})
-
 test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type":"ADDED"}', '7'])(
   'the line %s breaks the watch, and its version is kept',
   async (malformed) => {
@@ -293,4 +247,22 @@ test('it stops during a back-off delay, and is not stuck then', async () => {
   stopping.abort()
   await scheduler.advance(600_000)
   expect([watches.length, scheduler.waiting(), reflector.isStuck()]).toEqual([1, 0, false])
+})
+
+test('a list whose token has expired starts over after the delay', async () => {
+  let rejected = 0
+  list = ({ query }) => {
+    if (query?.['continue'] === undefined)
+      return Promise.resolve({ items: [], metadata: { resourceVersion: '7', continue: 't' } })
+    if (rejected++ === 0) return Promise.reject(fault({ status: 410 }))
+    return Promise.resolve({ items: [], metadata: { resourceVersion: '9' } })
+  }
+  await run(1000)
+  expect(lists.map(({ query, atMs }) => [query?.['limit'], query?.['continue'], atMs])).toEqual([
+    ['500', undefined, 0],
+    ['500', 't', 0],
+    ['500', undefined, 800],
+    ['500', 't', 800],
+  ])
+  expect(watchedVersions()).toEqual(['9'])
 })

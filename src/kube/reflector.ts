@@ -5,9 +5,10 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { type BackOffBounds, createBackOff, WATCH_BACK_OFF } from './back-off.ts'
 import { errorOfStatus, KubeError } from './kube-error.ts'
+import { listAll, type ListOptions, withoutManagedFields } from './list-all.ts'
 import type { ObjectCache } from './object-cache.ts'
-import { type KubeObject, pathOf, type Resource } from './objects.ts'
-import { createHeartbeat } from './heartbeat.ts'
+import { type KubeObject, pathOf } from './objects.ts'
+import { createHeartbeat, type Heartbeat } from './heartbeat.ts'
 import { pauseFor, type Scheduler } from './scheduler.ts'
 
 type CacheMetrics = Pick<
@@ -16,16 +17,9 @@ type CacheMetrics = Pick<
 >
 
 /** The resource to reflect, and the cache to fill. */
-export interface ReflectorOptions<T extends KubeObject> {
+export interface ReflectorOptions<T extends KubeObject> extends Omit<ListOptions<T>, 'onPage'> {
   readonly api: KubeApi
-  readonly resource: Resource
-  readonly namespace: string
-  readonly labelSelector?: string
-  /** Objects of one page of a list. @default 500 */
-  readonly pageObjects?: number
   readonly cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove' | 'size'>
-  /** Selects the fields to cache; `managedFields` has already been removed. */
-  readonly trim: (object: KubeObject) => T
   readonly scheduler: Scheduler
   /** From 0 to 1. */
   readonly random: () => number
@@ -36,21 +30,22 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Maximum time of a watch without data. @default 90_000: bookmarks arrive about every minute */
   readonly idleMsMax?: number
   readonly backOff?: BackOffBounds
+  /** Starts a list, so that reflectors that share this function take turns. @default at once */
+  readonly inTurn?: (list: () => Promise<string>) => Promise<string>
 }
 
 /** Keeps one cache in sync. */
 export interface Reflector {
   /** Runs until `signal` aborts. */
   readonly run: (signal: AbortSignal) => Promise<void>
+  /** Relists; resolves once a list that started after this call is in the cache. */
+  readonly refresh: () => Promise<void>
   /** Whether all objects have been listed at least once. */
   readonly hasSynced: () => boolean
   /** Whether the loop hangs; a defect, because pages, lines and pauses have deadlines. */
   readonly isStuck: () => boolean
 }
 
-const PAGE_OBJECTS = 500
-const OBJECTS_MAX = 50_000
-const LIST_MS_MAX = 60_000
 const IDLE_MS_MAX = 90_000
 const WATCH_SECONDS_MIN = 300
 /** After this time without a page, a line or a new iteration, the reflector hangs. */
@@ -69,25 +64,30 @@ interface ResumePoint {
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector {
   const { scheduler, random, metrics, log } = options
   const { plural: resource } = options.resource
-  const record = createRecord(metrics, resource)
-  const onState: typeof options.onState = (failure) => {
-    record.failing(failure === undefined ? 0 : 1)
-    record.objects(options.cache.size())
-    options.onState?.(failure)
-  }
+  const { onState, recordObjects } = createRecord(options)
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
   const resume: ResumePoint = { version: undefined }
   const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
+  let refreshing: PromiseWithResolvers<undefined> | undefined
   let hasSynced = false
   let brokenWatches = 0
-  const listAndWatch = async (signal: AbortSignal) => {
-    if (resume.version === undefined) {
-      resume.version = await listAll({ ...options, onPage: heartbeat.update }, signal)
-      hasSynced = true
-      brokenWatches = 0
-      metrics.watchLists.inc({ resource })
-      onState(undefined)
+  const list = async (signal: AbortSignal) => {
+    const start = () => {
+      heartbeat.update()
+      return listAll({ ...options, onPage: heartbeat.update }, signal)
     }
+    const version = await (options.inTurn?.(start) ?? start())
+    if (signal.aborted) return
+    resume.version = version
+    hasSynced = true
+    refreshing?.resolve(undefined)
+    refreshing = undefined
+    brokenWatches = 0
+    metrics.watchLists.inc({ resource })
+    onState(undefined)
+  }
+  const listAndWatch = async (signal: AbortSignal) => {
+    if (resume.version === undefined || refreshing !== undefined) await list(signal)
     if (signal.aborted) return
     await watchFrom(options, resume, {
       signal,
@@ -96,7 +96,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       },
       onEvent: () => {
         brokenWatches = 0
-        record.objects(options.cache.size())
+        recordObjects()
         heartbeat.update()
       },
     })
@@ -110,18 +110,40 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     onState(error)
     return Math.max(backOff.nextMs(), error.retryAfterMs ?? 0)
   }
+  const loop = createLoop(heartbeat, async (signal) => {
+    try {
+      await listAndWatch(signal)
+    } catch (error) {
+      if (!signal.aborted) await pauseFor(scheduler, recordFailure(error), signal)
+    }
+  })
   return {
+    run: (signal) => loop.run(signal),
+    refresh() {
+      refreshing ??= Promise.withResolvers()
+      loop.restart()
+      return refreshing.promise
+    },
     hasSynced: () => hasSynced,
     isStuck: heartbeat.isStale,
-    async run(signal) {
+  }
+}
+
+/** Calls `iterate` until the signal of `run` aborts; `restart` aborts only the current call. */
+function createLoop(heartbeat: Heartbeat, iterate: (signal: AbortSignal) => Promise<void>) {
+  let current = new AbortController()
+  const restart = () => {
+    current.abort()
+  }
+  return {
+    restart,
+    async run(signal: AbortSignal) {
       const isStopping = () => signal.aborted
+      signal.addEventListener('abort', restart)
       while (!isStopping()) {
         heartbeat.update()
-        try {
-          await listAndWatch(signal)
-        } catch (error) {
-          if (!isStopping()) await pauseFor(scheduler, recordFailure(error), signal)
-        }
+        current = new AbortController()
+        await iterate(current.signal)
       }
       heartbeat.stop()
     },
@@ -129,7 +151,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 }
 
 /** Adds the values of one cache to gauges that several caches of a resource share. */
-function createRecord(metrics: CacheMetrics, resource: string) {
+function createRecord<T extends KubeObject>(options: ReflectorOptions<T>) {
+  const { metrics, cache, onState } = options
+  const { plural: resource } = options.resource
   const share = (gauge: CacheMetrics['watchedObjects']) => {
     let before = 0
     return (value: number) => {
@@ -137,9 +161,19 @@ function createRecord(metrics: CacheMetrics, resource: string) {
       before = value
     }
   }
-  const record = { failing: share(metrics.failingCaches), objects: share(metrics.watchedObjects) }
-  record.failing(0)
-  return record
+  const [failing, objects] = [share(metrics.failingCaches), share(metrics.watchedObjects)]
+  const recordObjects = () => {
+    objects(cache.size())
+  }
+  failing(0)
+  return {
+    recordObjects,
+    onState: (failure: KubeError | undefined) => {
+      failing(failure === undefined ? 0 : 1)
+      recordObjects()
+      onState?.(failure)
+    },
+  }
 }
 
 /** Whether the server rejects the version or no longer has it, so that a list is required. */
@@ -150,60 +184,6 @@ function mustRelist({ status, reason }: KubeError): boolean {
 /** The label value of a failure: the HTTP status, or the reason if there is none. */
 function reasonLabelOf({ status, reason }: KubeError): string {
   return status === 0 ? reason.toLowerCase() : String(status)
-}
-
-/** Options of a list; `onPage` is called for each page. */
-interface ListOptions<T extends KubeObject> extends ReflectorOptions<T> {
-  readonly onPage: () => void
-}
-
-/** Reads all objects page by page into the cache; returns the version to watch from. */
-async function listAll<T extends KubeObject>(
-  options: ListOptions<T>,
-  signal: AbortSignal,
-): Promise<string> {
-  try {
-    return await listPages(options, { signal, limit: options.pageObjects ?? PAGE_OBJECTS })
-  } catch (error) {
-    // The continue token expired: read all objects in one response.
-    if (!(error instanceof KubeError) || error.status !== 410) throw error
-    return listPages(options, { signal, limit: undefined })
-  }
-}
-
-async function listPages<T extends KubeObject>(
-  options: ListOptions<T>,
-  { signal, limit }: { signal: AbortSignal; limit: number | undefined },
-): Promise<string> {
-  const { api, resource, namespace, labelSelector, trim } = options
-  const objects: T[] = []
-  let continueToken = ''
-  do {
-    const query = {
-      ...(labelSelector !== undefined && { labelSelector }),
-      ...(limit !== undefined && { limit: String(limit) }),
-      ...(continueToken !== '' && { continue: continueToken }),
-    }
-    const path = pathOf(resource, { namespace })
-    const bounds = { msMax: LIST_MS_MAX, signal }
-    const page = await api.call({ method: 'GET', path, query, isForCache: true, ...bounds })
-    options.onPage()
-    const { items, metadata } = page as {
-      items?: readonly KubeObject[] | null
-      metadata?: { resourceVersion?: string; continue?: string }
-    }
-    for (const item of items ?? []) objects.push(trim(withoutManagedFields(item)))
-    if (objects.length > OBJECTS_MAX)
-      throw listError(`more than ${OBJECTS_MAX} objects`, 'TooManyObjects')
-    continueToken = metadata?.continue ?? ''
-    if (continueToken === '') {
-      if (metadata?.resourceVersion === undefined)
-        throw listError('a list has no resourceVersion', 'InvalidResponse')
-      options.cache.replace(objects)
-      return metadata.resourceVersion
-    }
-  } while (!signal.aborted)
-  throw listError('the list was aborted', 'Aborted')
 }
 
 interface WatchEvent {
@@ -269,15 +249,4 @@ function parseEvent(line: string): WatchEvent {
     throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'InvalidResponse' })
   }
   throw new KubeError('a line of a watch is not an event', { status: 0, reason: 'InvalidResponse' })
-}
-
-function withoutManagedFields(object: KubeObject): KubeObject {
-  const { managedFields, ...metadata } = object.metadata as KubeObject['metadata'] & {
-    managedFields?: unknown
-  }
-  return managedFields === undefined ? object : { ...object, metadata }
-}
-
-function listError(message: string, reason: string): KubeError {
-  return new KubeError(message, { status: 0, reason })
 }

@@ -3,7 +3,7 @@
 import type { Candidate } from './candidates.ts'
 import { type CheckedPolicy, type GrantIndex, quote, type Rejection } from './check-policy.ts'
 import { createKeyLevels, type LevelConflict, type OwnKeys } from './key-levels.ts'
-import type { Policy, PolicyOutcome } from './policy.ts'
+import type { ApiKeys, Policy, PolicyOutcome } from './policy.ts'
 import { DESCRIPTOR_OVERHEAD_BYTES } from './shares.ts'
 import { compareStrings, type DescriptorLimits } from './write-config.ts'
 
@@ -24,13 +24,17 @@ export interface RulesBuilder {
   readonly add: (policy: Policy, candidate: Candidate, options: AddOptions) => PolicyOutcome
   /** The policies with names in `replaces` that no limit has. */
   readonly warnings: () => readonly { readonly policy: Policy; readonly message: string }[]
+  /** The accepted policies, in the order in which they were added. */
+  readonly added: () => readonly Added[]
   /** The limits by domain, sorted. */
   readonly domains: () => readonly (readonly [string, readonly DescriptorLimits[]])[]
 }
 
-interface Added {
+/** An accepted policy. */
+export interface Added {
   readonly policy: Policy
   readonly candidate: Candidate
+  /** What the rules contain of it, with only those API keys that fit. */
   readonly limits: DescriptorLimits
 }
 
@@ -48,29 +52,26 @@ export function createRulesBuilder(grants: GrantIndex): RulesBuilder {
       const key = uniqueKeyOf(namespace, candidate)
       const winner = byMatch.get(key)
       if (winner !== undefined) return conflictRejection(winner, domain)
-      const other = levels.conflictOf(domain, limits)
+      const level = levels.of(domain, limits)
+      const other = level.conflict()
       if (other !== undefined) return mixedRejection(other, domain)
       const share = grants.shareOf(namespace)
       const used = bytesOf.get(namespace) ?? 0
-      const own = levels.ownKeysOf(domain, limits)
+      const own = level.ownKeys()
       const unshared = withHashes(candidate.checked, own.hashes)
       const checked = withFittingKeys(unshared, share - reservedBytes - used)
       const bytes = used + sizeOf(checked)
       if (bytes > (isPrevious ? share : share - reservedBytes))
         return tooLarge(namespace, sizeOf(checked), share)
-      levels.add(domain, checked.limits, nameOf(policy))
+      const { hashes } = checked.limits
+      level.add(hashes, nameOf(policy))
       byMatch.set(key, { policy, candidate, limits: checked.limits })
       bytesOf.set(namespace, bytes)
       const scope = JSON.stringify([namespace, domain])
       const names = limitNames.get(scope) ?? new Set()
       limitNames.set(scope, names)
       for (const { name } of limits.limits) names.add(name)
-      const surplus = (own.hashes?.length ?? 0) - (checked.limits.hashes?.length ?? 0)
-      return acceptedWith(
-        candidate,
-        { ...checked, olderPolicy: own.olderPolicy },
-        { surplus, share },
-      )
+      return acceptedWith(candidate.apiKeys ?? { hashes: [] }, own, { hashes, share })
     },
     warnings: () =>
       [...byMatch.values()].flatMap(({ policy, candidate: { checked }, limits }) => {
@@ -82,6 +83,7 @@ export function createRulesBuilder(grants: GrantIndex): RulesBuilder {
         const cause = `no accepted policy of this namespace has a limit ${quote(missing)} ${where}`
         return [{ policy, message: `spec.replaces has an unknown name: ${cause}` }]
       }),
+    added: () => [...byMatch.values()],
     domains: () =>
       [...Map.groupBy(byMatch.values(), ({ candidate }) => candidate.checked.domain)]
         .sort(([a], [b]) => compareStrings(a, b))
@@ -135,20 +137,20 @@ function uniqueKeyOf(namespace: string, { accepted: { spec }, checked }: Candida
 
 /** The outcome of an accepted policy; with Secrets, the message has the number of API keys. */
 function acceptedWith(
-  { apiKeys }: Candidate,
-  { limits, olderPolicy }: Pick<CheckedPolicy, 'limits'> & Pick<OwnKeys, 'olderPolicy'>,
-  { surplus, share }: { readonly surplus: number; readonly share: number },
+  { problem, ...selected }: ApiKeys,
+  own: OwnKeys,
+  { hashes, share }: { readonly hashes: readonly string[] | undefined; readonly share: number },
 ): PolicyOutcome {
-  if (limits.hashes === undefined) return { accepted: true }
-  const count = limits.hashes.length
-  const shared = (apiKeys?.hashes.length ?? 0) - surplus - count
-  const problem = apiKeys?.problem
+  if (hashes === undefined || own.hashes === undefined) return { accepted: true }
+  const count = hashes.length
+  const shared = selected.hashes.length - own.hashes.length
+  const surplus = own.hashes.length - count + (selected.surplus ?? 0)
   const messages = [
     `the limiters receive the policy with ${count} API key${count === 1 ? '' : 's'}`,
     ...(problem === undefined ? [] : [problem.message]),
-    ...(olderPolicy === undefined
+    ...(own.olderPolicy === undefined
       ? []
-      : [`${shared} more belong to older policies, such as ${olderPolicy}`]),
+      : [`${shared} more belong to older policies, such as ${own.olderPolicy}`]),
     ...(surplus > 0 ? [`${surplus} more do not fit into the namespace's ${share} bytes`] : []),
   ]
   const reason = problem?.reason ?? (surplus > 0 ? 'KeysIgnored' : undefined)

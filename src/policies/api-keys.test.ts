@@ -48,9 +48,9 @@ test('an entry selects a Secret by its name, or Secrets by all of the labels', (
     secret('b', { tier: 'gold' }, 'k-1', 'k-3'),
   ]
   const keysOf = (matchLabels: Readonly<Record<string, string>>) =>
-    apiKeysOf([{ key: 'api_key', secretSelector: { matchLabels } }], secrets)
+    apiKeysOf({ key: 'api_key', secretSelector: { matchLabels } }, secrets, 3)
   const sorted = (...keys: string[]) => keys.map(hashOf).sort()
-  const named = apiKeysOf([{ key: 'api_key', secretRef: { name: 'b' } }], secrets)
+  const named = apiKeysOf({ key: 'api_key', secretRef: { name: 'b' } }, secrets, 3)
   expect(named).toEqual({ hashes: sorted('k-1', 'k-3') })
   expect(keysOf({ tier: 'gold' })).toEqual({ hashes: sorted('k-1', 'k-2', 'k-3') })
   expect(keysOf({ tier: 'gold', team: 'x' })).toEqual({ hashes: sorted('k-1', 'k-2') })
@@ -63,15 +63,23 @@ test('an entry selects a Secret by its name, or Secrets by all of the labels', (
   })
 })
 
+test('of more keys than can fit, the first ones are selected', () => {
+  const secrets = [secret('a', {}, 'k-2', 'k-1'), secret('b', {}, 'k-1', 'k-3')]
+  const all = ['k-1', 'k-2', 'k-3'].map(hashOf).sort()
+  const every = { key: 'api_key', secretSelector: { matchLabels: {} } }
+  expect(apiKeysOf(every, secrets, 3)).toEqual({ hashes: all })
+  expect(apiKeysOf(every, secrets, 2)).toEqual({ hashes: all.slice(0, 2), surplus: 1 })
+})
+
 test('a missing Secret and invalid values are problems with a message', () => {
   const entry = { key: 'api_key', secretRef: { name: 'partners' } }
-  expect(apiKeysOf([entry], [])?.problem).toEqual({
+  expect(apiKeysOf(entry, [], 3).problem).toEqual({
     reason: 'SecretNotFound',
     message: 'Secret "partners" not found, or it lacks the label curtail.dev/api-keys=true',
   })
   const data = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [name, '']))
   const partners = { name: 'partners', labels: {}, ...hashApiKeys(data) }
-  expect(apiKeysOf([entry], [partners])?.problem).toEqual({
+  expect(apiKeysOf(entry, [partners], 3).problem).toEqual({
     reason: 'KeysIgnored',
     message:
       'values are ignored: Secret partners: the value of a is empty; Secret partners: the value ' +

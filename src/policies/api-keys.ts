@@ -1,20 +1,10 @@
 // API keys of RateLimitPolicies: hashes the values of Secrets, and selects those that a policy
 // references. Pure; only hashes leave this file, and no message contains a value.
 import { hash } from 'node:crypto'
-import type { ApiKeys, PolicyEntry } from './policy.ts'
+import type { ApiKeys, ApiKeySecret, PolicyEntry } from './policy.ts'
 
 /** The label that a Secret must have, with the value `true`, so that its values are API keys. */
 export const API_KEYS_LABEL = 'curtail.dev/api-keys'
-
-/** A Secret with API keys, without their values. */
-export interface ApiKeySecret {
-  readonly name: string
-  readonly labels: Readonly<Record<string, string>>
-  /** `sha256:` and the hash of each valid value, in the order of the data keys. */
-  readonly hashes: readonly string[]
-  /** Why values are ignored, as messages without the values. */
-  readonly problems: readonly string[]
-}
 
 /** Maximum number of values of a Secret; the rest is ignored. */
 const KEYS_MAX = 1000
@@ -63,33 +53,35 @@ export function referencesSecrets({ secretRef, secretSelector }: PolicyEntry): b
 }
 
 /**
- * The API keys that a `match` references, from the Secrets of the policy's namespace; `undefined`
- * if it references none.
+ * The API keys that an entry references, from the Secrets of the policy's namespace: the first
+ * `keysMax` of them.
  */
 export function apiKeysOf(
-  match: readonly PolicyEntry[],
+  entry: PolicyEntry,
   secrets: readonly ApiKeySecret[],
-): ApiKeys | undefined {
-  const entry = match.find(referencesSecrets)
-  if (entry === undefined) return undefined
-  const selected = secrets.filter((secret) => isSelected(entry, secret))
-  const hashes = [...new Set(selected.flatMap((secret) => secret.hashes))].sort()
+  keysMax: number,
+): ApiKeys {
+  const selected = secrets.filter(isSelectedBy(entry))
+  const all = [...new Set(selected.flatMap((secret) => secret.hashes))].sort()
+  const hashes = all.slice(0, keysMax)
   if (selected.length === 0) {
     return { hashes, problem: { reason: 'SecretNotFound', message: missingSecretsOf(entry) } }
   }
-  const problems = selected.flatMap(({ name, problems: all }) =>
-    all.map((problem) => `Secret ${name}: ${problem}`),
-  )
-  if (problems.length === 0) return { hashes }
+  const keys = { hashes, ...(all.length > keysMax && { surplus: all.length - keysMax }) }
+  const problems = selected
+    .filter((secret) => secret.problems.length > 0)
+    .slice(0, LISTED_MAX + 1)
+    .flatMap((secret) => secret.problems.map((problem) => `Secret ${secret.name}: ${problem}`))
+  if (problems.length === 0) return keys
   const more = problems.length > LISTED_MAX ? '; and others' : ''
   const message = `values are ignored: ${problems.slice(0, LISTED_MAX).join('; ')}${more}`
-  return { hashes, problem: { reason: 'KeysIgnored', message } }
+  return { ...keys, problem: { reason: 'KeysIgnored', message } }
 }
 
-function isSelected({ secretRef, secretSelector }: PolicyEntry, secret: ApiKeySecret): boolean {
-  if (secretRef !== undefined) return secret.name === secretRef.name
-  const labels = Object.entries(secretSelector?.matchLabels ?? {})
-  return labels.every(([name, value]) => secret.labels[name] === value)
+function isSelectedBy({ secretRef, secretSelector }: PolicyEntry) {
+  if (secretRef !== undefined) return ({ name }: ApiKeySecret) => name === secretRef.name
+  const required = Object.entries(secretSelector?.matchLabels ?? {})
+  return ({ labels }: ApiKeySecret) => required.every(([name, value]) => labels[name] === value)
 }
 
 const SHOWN_LENGTH_MAX = 300

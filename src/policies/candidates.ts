@@ -89,11 +89,7 @@ function checkInput(policy: Policy, input: Input, grants: GrantIndex): Candidate
 function isSameInput(one: Input, other: Input): boolean {
   return (
     one.generation === other.generation &&
-    isEqualJson(one.spec, other.spec) &&
-    isEqualJson(one.apiKeys, other.apiKeys)
+    one.apiKeys === other.apiKeys && // the same object while the keys do not change
+    (one.spec === other.spec || JSON.stringify(one.spec) === JSON.stringify(other.spec))
   )
-}
-
-function isEqualJson(one: object | undefined, other: object | undefined): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other)
 }

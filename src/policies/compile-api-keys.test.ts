@@ -99,6 +99,18 @@ test.each([
   })
 })
 
+test('each path has its own API keys and kind of values', () => {
+  const at = (value: string, last: PolicyEntry) => ({ match: [{ key: 'route', value }, last] })
+  const message = 'the limiters receive the policy with 1 API key'
+  const outcomes = outcomesOf([
+    withKeys('shop/a', keys('one'), at('a', partner)),
+    withKeys('shop/b', keys('one'), at('b', partner)),
+    policy('shop/c', at('c', { key: 'api_key', value: 'plain' })),
+  ])
+  const withOne = { accepted: true, message }
+  expect([...outcomes.values()]).toEqual([withOne, withOne, { accepted: true }])
+})
+
 test('an API key in two Secrets belongs to the older policy', () => {
   const three = keys('one', 'two', 'three')
   const policies = [

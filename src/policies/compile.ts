@@ -1,10 +1,17 @@
 // Compiles RateLimitPolicies into the rules that the limiters receive by xDS. Pure: the same
 // policies and grants, in any order, result in the same bytes.
 import { createHash } from 'node:crypto'
-import { createRulesBuilder, nameOf, type RulesBuilder, sizeWithoutKeys } from './acceptance.ts'
+import {
+  type Added,
+  createRulesBuilder,
+  nameOf,
+  type RulesBuilder,
+  sizeWithoutKeys,
+} from './acceptance.ts'
 import { type Candidate, type Candidates, createCandidates } from './candidates.ts'
 import { type GrantIndex, indexGrants } from './check-policy.ts'
 import type { AcceptedSpec, DomainGrant, Policy, PolicyOutcome } from './policy.ts'
+import { createKeySelection } from './select-keys.ts'
 import { compareStrings, writeConfig } from './write-config.ts'
 
 /** The rules of all accepted policies. */
@@ -22,12 +29,21 @@ export interface Compilation {
   readonly active: ReadonlyMap<string, AcceptedSpec>
 }
 
+/** A compilation, with the policies by age. */
+export interface CompiledPolicies extends Compilation {
+  /** The policies; those in the rules with exactly the API keys that the rules contain. */
+  readonly policies: readonly Policy[]
+}
+
 /** Maximum number of policies of a namespace; the youngest are rejected without a check. */
 export const POLICIES_MAX = 1000
 const VERSION_LENGTH = 32
 
 /** Compiles the policies, as `createCompiler` describes. */
-export function compile(policies: readonly Policy[], grants: readonly DomainGrant[]): Compilation {
+export function compile(
+  policies: readonly Policy[],
+  grants: readonly DomainGrant[],
+): CompiledPolicies {
   return createCompiler(grants)(policies)
 }
 
@@ -38,17 +54,21 @@ export function compile(policies: readonly Policy[], grants: readonly DomainGran
  */
 export function createCompiler(
   grants: readonly DomainGrant[],
-): (policies: readonly Policy[]) => Compilation {
+): (policies: readonly Policy[]) => CompiledPolicies {
   const index = indexGrants(grants)
+  const selectKeys = createKeySelection(index)
   const candidates = createCandidates(index)
   return (policies) => {
     const { considered, surplus } = splitByAge(policies)
-    const { rules, results } = addAll(index, candidates(considered))
+    const { rules, results } = addAll(index, candidates(selectKeys(considered)))
+    const added = new Map(rules.added().map((each) => [each.policy, each]))
     const outcomes = new Map<string, PolicyOutcome>()
     const active = new Map<string, AcceptedSpec>()
-    for (const { policy, outcome, added } of results) {
-      outcomes.set(nameOf(policy), outcome)
-      if (added !== undefined) active.set(nameOf(policy), added.accepted)
+    for (const { policy, outcome } of results) {
+      const name = nameOf(policy)
+      outcomes.set(name, outcome)
+      const accepted = added.get(policy)?.candidate.accepted
+      if (accepted !== undefined) active.set(name, accepted)
     }
     for (const { policy, message } of rules.warnings()) {
       const outcome = outcomes.get(nameOf(policy))
@@ -58,8 +78,18 @@ export function createCompiler(
     }
     for (const policy of surplus) outcomes.set(nameOf(policy), tooMany)
     const resources = rules.domains().map(([domain, all]) => writeConfig(domain, all))
-    return { version: versionOf(resources), resources, outcomes, active }
+    const given = results.map(({ policy }) => withKeysOf(policy, added.get(policy)))
+    const version = versionOf(resources)
+    return { version, resources, outcomes, active, policies: [...given, ...surplus] }
   }
+}
+
+function withKeysOf(policy: Policy, added: Added | undefined): Policy {
+  const { hashes } = added?.limits ?? {}
+  if (hashes === undefined) return policy
+  const apiKeys = { hashes }
+  const { accepted } = policy
+  return { ...policy, apiKeys, ...(accepted && { accepted: { ...accepted, apiKeys } }) }
 }
 
 /** The oldest POLICIES_MAX policies of each namespace, by age, and the others. */

@@ -4,12 +4,18 @@ import type { DescriptorLimits } from './write-config.ts'
 
 /** The levels of all domains. */
 export interface KeyLevels {
-  /** The key of `limits` that has the other kind of values, and the policy with these values. */
-  readonly conflictOf: (domain: string, limits: DescriptorLimits) => LevelConflict | undefined
-  /** The API keys of `limits` that no older policy has, and an older policy that has others. */
-  readonly ownKeysOf: (domain: string, limits: DescriptorLimits) => OwnKeys
-  /** Adds the limits of a policy, from the oldest to the youngest, with only its own API keys. */
-  readonly add: (domain: string, limits: DescriptorLimits, policy: string) => void
+  /** Those of one policy, which is younger than the added ones. */
+  readonly of: (domain: string, limits: DescriptorLimits) => PolicyLevels
+}
+
+/** The levels of a policy. */
+interface PolicyLevels {
+  /** The key that has the other kind of values, and the policy with these values. */
+  readonly conflict: () => LevelConflict | undefined
+  /** The API keys that no older policy has, and an older policy that has others. */
+  readonly ownKeys: () => OwnKeys
+  /** Adds the policy, with only these of its own API keys. */
+  readonly add: (hashes: readonly string[] | undefined, policy: string) => void
 }
 
 /** Why a policy cannot be added. */
@@ -40,29 +46,33 @@ interface Level {
 export function createKeyLevels(): KeyLevels {
   const levels = new Map<string, Level>()
   return {
-    conflictOf(domain, limits) {
-      for (const { id, key, isHashed } of valuesOf(domain, limits)) {
-        const level = levels.get(id)
-        if (level !== undefined && level.isHashed !== isHashed)
-          return { key, policy: level.policy, isHashed: level.isHashed }
-      }
-      return undefined
-    },
-    ownKeysOf(domain, limits) {
-      const last = valuesOf(domain, limits).find(({ isHashed }) => isHashed)
-      const owners = last && levels.get(last.id)?.owners
-      const taken = limits.hashes?.find((hash) => owners?.has(hash))
-      if (owners === undefined || taken === undefined)
-        return { hashes: limits.hashes, olderPolicy: undefined }
-      const hashes = limits.hashes?.filter((hash) => !owners.has(hash))
-      return { hashes, olderPolicy: owners.get(taken) }
-    },
-    add(domain, limits, policy) {
-      for (const { id, isHashed } of valuesOf(domain, limits)) {
-        const level = levels.get(id) ?? { isHashed, policy, owners: new Map<string, string>() }
-        levels.set(id, level)
-        if (!isHashed) continue
-        for (const hash of limits.hashes ?? []) level.owners.set(hash, policy)
+    of(domain, limits) {
+      const values = valuesOf(domain, limits)
+      return {
+        conflict() {
+          for (const { id, key, isHashed } of values) {
+            const level = levels.get(id)
+            if (level !== undefined && level.isHashed !== isHashed)
+              return { key, policy: level.policy, isHashed: level.isHashed }
+          }
+          return undefined
+        },
+        ownKeys() {
+          const last = values.find(({ isHashed }) => isHashed)
+          const owners = last && levels.get(last.id)?.owners
+          const taken = limits.hashes?.find((hash) => owners?.has(hash))
+          if (owners === undefined || taken === undefined)
+            return { hashes: limits.hashes, olderPolicy: undefined }
+          const hashes = limits.hashes?.filter((hash) => !owners.has(hash))
+          return { hashes, olderPolicy: owners.get(taken) }
+        },
+        add(hashes = [], policy) {
+          for (const { id, isHashed } of values) {
+            const level = levels.get(id) ?? { isHashed, policy, owners: new Map<string, string>() }
+            levels.set(id, level)
+            if (isHashed) for (const hash of hashes) level.owners.set(hash, policy)
+          }
+        },
       }
     },
   }
@@ -71,10 +81,11 @@ export function createKeyLevels(): KeyLevels {
 /** The entries with a value or API keys; one without a value is compatible with both kinds. */
 function valuesOf(domain: string, { match, hashes }: DescriptorLimits) {
   const last = match.length - 1
+  let above = JSON.stringify(domain)
   return match.flatMap(({ key, value }, at) => {
     const isHashed = hashes !== undefined && at === last
-    if (!isHashed && value === '') return []
-    const above = match.slice(0, at).map((entry) => [entry.key, entry.value])
-    return [{ id: JSON.stringify([domain, above, key]), key, isHashed }]
+    const id = above + JSON.stringify(key)
+    above += JSON.stringify([key, value])
+    return isHashed || value !== '' ? [{ id, key, isHashed }] : []
   })
 }

@@ -1,6 +1,5 @@
 // A RateLimitPolicy as the compiler reads it, the grants that limit what a namespace may write, and
 // the outcome of each policy.
-
 /** One entry of a descriptor path. */
 export interface PolicyEntry {
   readonly key: string
@@ -10,6 +9,16 @@ export interface PolicyEntry {
   readonly secretRef?: { readonly name: string }
   /** Any API key of all Secrets with these labels; only in the last entry. */
   readonly secretSelector?: { readonly matchLabels: Readonly<Record<string, string>> }
+}
+
+/** A Secret with API keys, without their values. */
+export interface ApiKeySecret {
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  /** `sha256:` and the hash of each valid value, in the order of the data keys. */
+  readonly hashes: readonly string[]
+  /** Why values are ignored, as messages without the values. */
+  readonly problems: readonly string[]
 }
 
 /** One limit. */
@@ -37,6 +46,8 @@ export interface PolicySpec {
 export interface ApiKeys {
   /** `sha256:` and the hash of each key; sorted, without duplicates. */
   readonly hashes: readonly string[]
+  /** Further keys, which cannot fit into the share of the namespace. @default 0 */
+  readonly surplus?: number
   /** Why keys are missing. */
   readonly problem?: {
     readonly reason: 'SecretNotFound' | 'KeysIgnored'
@@ -60,6 +71,8 @@ export interface Policy {
   readonly createdMs: number
   readonly generation: number
   readonly spec: PolicySpec
+  /** The Secrets of its namespace, from which the compiler selects the API keys. */
+  readonly secrets?: readonly ApiKeySecret[]
   /** The keys of the Secrets that the last entry references; absent: it references none. */
   readonly apiKeys?: ApiKeys
   /**

@@ -11,6 +11,8 @@ import type { DomainGrant } from './policy.ts'
 export const POLICIES_BYTES_MAX = 3.5 * 1024 * 1024
 /** Bytes counted per descriptor in addition to its serialized size. */
 export const DESCRIPTOR_OVERHEAD_BYTES = 37
+/** Bytes of a share that an API key needs at least, with the shortest possible limit. */
+export const KEY_BYTES_MIN = 200
 /** Maximum number of namespaces: the controller keeps one watch open for each. */
 export const NAMESPACES_MAX = 100
 /** Share of a namespace whose grants set no `bytes`: NAMESPACES_MAX fit into POLICIES_BYTES_MAX. */
@@ -24,4 +26,9 @@ export function sharesOf(grants: readonly DomainGrant[]): ReadonlyMap<string, nu
       shares.set(namespace, Math.max(bytes, shares.get(namespace) ?? 0))
   for (const [namespace, bytes] of shares) if (bytes === 0) shares.set(namespace, SHARE_BYTES)
   return shares
+}
+
+/** Maximum number of API keys in the rules of a namespace with this share. */
+export function keysMaxOf(share: number): number {
+  return Math.floor(share / KEY_BYTES_MIN)
 }

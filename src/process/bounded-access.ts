@@ -1,6 +1,6 @@
-// Bounds accesses to files on a disk that may hang, such as NFS. A timeout does not abort an access,
-// which occupies one of the four threads of Node.js's pool until the disk responds; DNS lookups need
-// these threads, too.
+// Bounds accesses to files on a disk that may hang, such as NFS. A timeout does not abort an
+// access, which occupies one of the four threads of Node.js's pool until the disk responds; DNS
+// lookups need these threads, too.
 import { within } from '../resilience/deadline.ts'
 
 /** The result of an access; rejects with `timeoutError` at its deadline. */

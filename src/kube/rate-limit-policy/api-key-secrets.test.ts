@@ -87,6 +87,18 @@ test('only labelled Secrets of allowed namespaces are read, and only hashes are 
   stopping.abort()
 })
 
+test('the Secrets are sorted by name, and the same array until one changes', async () => {
+  const b = secret('1', { a: base64(KEY) }, { name: 'b' })
+  const a = secret('2', { a: base64(KEY) }, { name: 'a' })
+  const { scheduler, watch, stopping } = start([event('ADDED', a)], () => listOf(b))
+  const before = watch.list('n')
+  expect(watch.list('n')).toBe(before)
+  await scheduler.advance(0)
+  expect(watch.list('n').map(({ name }) => name)).toEqual(['a', 'b'])
+  expect(watch.list('n')).toBe(watch.list('n'))
+  stopping.abort()
+})
+
 test('a Secret that is deleted, or that is being deleted, has no keys', async () => {
   const data = { a: base64(KEY) }
   for (const last of [

@@ -1,10 +1,16 @@
 // Watches the Secrets with API keys in the namespaces that may have them. The values are hashed
 // when they arrive; nothing keeps a value.
-import { API_KEYS_LABEL, type ApiKeySecret, hashApiKeys } from '../../policies/api-keys.ts'
+import { API_KEYS_LABEL, hashApiKeys } from '../../policies/api-keys.ts'
+import type { ApiKeySecret } from '../../policies/policy.ts'
 import type { DomainGrant } from '../../policies/policy.ts'
+import { compareStrings } from '../../policies/write-config.ts'
 import type { KubeObject, ObjectMeta } from '../objects.ts'
 import { namespacesOf } from './parse-grants.ts'
-import { watchNamespaces, type WatchNamespacesOptions } from './watch-namespaces.ts'
+import {
+  type NamespaceWatch,
+  watchNamespaces,
+  type WatchNamespacesOptions,
+} from './watch-namespaces.ts'
 
 /** Dependencies of the watches. */
 interface WatchApiKeysDeps extends Pick<
@@ -15,12 +21,15 @@ interface WatchApiKeysDeps extends Pick<
 }
 
 /** The Secrets of all namespaces. */
-export interface ApiKeyWatch {
+export interface ApiKeyWatch extends Pick<NamespaceWatch<KubeObject>, 'refresh'> {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly run: (signal: AbortSignal) => Promise<void>
   /** The namespaces whose Secrets have not been listed. */
   readonly unsynced: () => readonly string[]
-  /** The Secrets of a namespace, without those that are being deleted. */
+  /**
+   * The Secrets of a namespace by name, without those that are being deleted: the same array until
+   * one changes.
+   */
   readonly list: (namespace: string) => readonly ApiKeySecret[]
   /** Whether a watch hangs because of a defect. */
   readonly isStuck: () => boolean
@@ -37,16 +46,29 @@ const PAGE_SECRETS = 4
 /** Creates the watches; `onChange` is called for each change. */
 export function watchApiKeys(deps: WatchApiKeysDeps, onChange: () => void): ApiKeyWatch {
   const { grants, ...options } = deps
-  const { listIn: list, ...watches } = watchNamespaces<CachedSecret>({
+  const lists = new Map<string, readonly ApiKeySecret[]>()
+  const { listIn, ...watches } = watchNamespaces<CachedSecret>({
     ...options,
     namespaces: namespacesOf(grants.filter(({ apiKeys }) => apiKeys)),
     resource: SECRETS,
     labelSelector: `${API_KEYS_LABEL}=true`,
     pageObjects: PAGE_SECRETS,
     trim: hashSecret,
-    onChange,
+    onChange({ object }) {
+      lists.delete(object.metadata.namespace)
+      onChange()
+    },
   })
-  return { ...watches, list }
+  return {
+    ...watches,
+    list(namespace) {
+      const known = lists.get(namespace)
+      if (known !== undefined) return known
+      const all = listIn(namespace).toSorted((a, b) => compareStrings(a.name, b.name))
+      lists.set(namespace, all)
+      return all
+    },
+  }
 }
 
 /** The fields that we read, with hashes instead of values; annotations may contain the values. */

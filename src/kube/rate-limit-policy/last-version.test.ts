@@ -76,7 +76,8 @@ function startServer(scheduler: FakeScheduler, fate: Fate, onCall: (method: stri
     stored: () => secret?.data && decode(secret.data),
     annotation: () => (secret?.metadata as Partial<Patch['metadata']>).annotations,
     remove: () => (secret = undefined),
-    restore: () => (secret = { metadata: { resourceVersion: String(revision) } }),
+    restore: (data?: Readonly<Record<string, string>>) =>
+      (secret = { metadata: { resourceVersion: String(revision) }, ...(data && { data }) }),
   }
 }
 
@@ -204,6 +205,21 @@ test('a missing Secret is logged once, and retried at least every minute', async
   expect(world.stored()).toBe('a')
 })
 
+test.each([
+  ['empties', undefined],
+  ['damages', { [KEY]: 'AAAA' }],
+])('a Secret that an operator %s is restored within 10 minutes', async (_name, data) => {
+  const world = startWorld()
+  const { record } = world.startLeader()
+  record(versionOf('a'))
+  await world.advance(30_000)
+  world.restore(data)
+  await world.advance(600_000)
+  expect([world.stored(), world.history]).toEqual(['a', ['a', 'a']])
+  await world.advance(3_600_000)
+  expect(world.writes()).toHaveLength(2)
+})
+
 const ROUNDS = 40
 const STEPS_MAX = 6
 const fateOf = (random: Random) => () => {
@@ -237,9 +253,9 @@ test('after each round of changes, faults and crashes, the newest version is sto
     isFaulty = false
     await world.advance(90_000)
     expect(world.stored()).toBe(newest)
-    const { length } = world.calls
+    const { length } = world.writes()
     await world.advance(30_000)
-    expect(world.calls).toHaveLength(length)
+    expect(world.writes()).toHaveLength(length)
   }
   expect([...new Set(world.history)].sort()).toEqual(['v0', 'v1', 'v2'])
 })

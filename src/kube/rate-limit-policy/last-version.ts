@@ -32,7 +32,10 @@ export interface LastVersionDeps {
 export interface LastVersion {
   /** Stores `version` soon, unless a newer one is recorded. */
   readonly record: (version: CompiledVersion) => void
-  /** Stores the newest version if the Secret contains another. Rejects on abort, or a defect. */
+  /**
+   * Stores the newest version if the Secret contains another. To be repeated, because others can
+   * change the Secret. Rejects on abort, or a defect.
+   */
   readonly write: (signal: AbortSignal) => Promise<ReconcileResult>
 }
 
@@ -45,6 +48,7 @@ const SECRETS = { group: '', version: 'v1', plural: 'secrets' } as const
 const STORED_BYTES_MAX = 1024 * 1024
 const QUIET_MS = 1000
 const WRITE_INTERVAL_MS = 10_000
+const CHECK_INTERVAL_MS = 600_000
 const RETRY_BACK_OFF: BackOffBounds = { initialMs: 1000, maxMs: 60_000, resetAfterMs: 120_000 }
 
 const compress = promisify(gzip)
@@ -83,18 +87,19 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
     },
     async write(signal) {
       const version = newest
-      if (version === undefined || version.version === settled) return {}
+      if (version === undefined) return {}
       const waitMs = notBeforeMs - scheduler.nowMs()
       if (waitMs > 0) return { requeueAfterMs: waitMs }
       settled = undefined
       try {
-        recordOutcome(await store(deps, version, signal), version.version)
+        const outcome = await store(deps, version, signal)
+        recordOutcome(outcome, version.version)
+        return outcome === 'too-large' ? {} : { requeueAfterMs: CHECK_INTERVAL_MS }
       } catch (error) {
         if (signal.aborted || !(error instanceof KubeError)) throw error
         recordFailure(error)
         return { requeueAfterMs: notBeforeMs - scheduler.nowMs() }
       }
-      return {}
     },
   }
 }

@@ -94,6 +94,7 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
   return {
     watch: policies.run,
     async lead(signal) {
+      await policies.refresh(signal) // the watches of a new leader may lag
       await untilSynced({ policies, synced, scheduler, log }, signal)
       if (signal.aborted) return
       const port = openRulesPort(deps, {
@@ -186,13 +187,14 @@ function createLeader(
       }
       const failed = 'policies not compiled: the limiters keep their rules'
       guard({ task: 'compile-policies', failed }, () => {
-        const compiled = policies.list().map((policy) => {
+        const given = policies.list().map((policy) => {
           const secrets = policies.secretsOf(policy.metadata.namespace)
           return policyOf(policy, secrets, versions.lastAcceptedOf(policy))
         })
-        const compilation = compile(compiled)
-        versions.record(compiled, compilation)
-        outputs.publish(compilation)
+        const compilation = compile(given)
+        versions.record(compilation.policies, compilation)
+        const { version, resources } = compilation
+        outputs.publish({ version, resources }) // which keep this object
       })
       reporting.trigger()
     },

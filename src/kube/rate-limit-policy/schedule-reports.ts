@@ -1,4 +1,6 @@
 // Queues the outdated statuses of policies after a change, and when time makes one outdated.
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Scheduler } from '../scheduler.ts'
 import { createDebounce } from './debounce.ts'
 import type { PolicyReports } from './report-policies.ts'
@@ -23,10 +25,12 @@ export function scheduleReports(
   given: {
     readonly scheduler: Scheduler
     readonly enqueue: (key: string, ms: number) => void
+    readonly metrics: Pick<Metrics, 'backgroundFailures'>
+    readonly log: Pick<Log, 'error'>
   },
   reports: Pick<PolicyReports, 'outdated' | 'nextChangeMs'>,
 ): ReportSchedule {
-  const { scheduler, enqueue } = given
+  const { scheduler, enqueue, metrics, log } = given
   let recheck: { readonly atMs: number; readonly cancel: () => void } | undefined
   const recheckLater = () => {
     const nowMs = scheduler.nowMs()
@@ -47,8 +51,14 @@ export function scheduleReports(
     quietMs: REPORT_QUIET_MS,
     msMax: REPORT_MS_MAX,
     run() {
-      for (const [at, key] of reports.outdated().entries()) enqueue(key, at * WRITE_INTERVAL_MS)
-      recheckLater()
+      try {
+        for (const [at, key] of reports.outdated().entries()) enqueue(key, at * WRITE_INTERVAL_MS)
+        recheckLater()
+      } catch (err) {
+        // A defect, which must not end the leader: the rules stay up to date.
+        metrics.backgroundFailures.inc({ task: 'report-policies' })
+        log.error({ err }, 'statuses of policies not compared until the next change')
+      }
     },
   })
   return {

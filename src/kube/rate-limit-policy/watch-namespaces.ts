@@ -3,11 +3,12 @@ import type { KubeError } from '../kube-error.ts'
 import { type Change, createObjectCache, type ObjectCache } from '../object-cache.ts'
 import type { KubeObject } from '../objects.ts'
 import { createReflector, type ReflectorOptions } from '../reflector.ts'
+import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
 
 /** Dependencies of the watches, and what they watch. */
 export interface WatchNamespacesOptions<T extends KubeObject> extends Omit<
   ReflectorOptions<T>,
-  'namespace' | 'cache' | 'onState'
+  'namespace' | 'cache' | 'onState' | 'inTurn'
 > {
   readonly namespaces: readonly string[]
   /** Called for each change of an object. */
@@ -20,6 +21,11 @@ export interface WatchNamespacesOptions<T extends KubeObject> extends Omit<
 export interface NamespaceWatch<T extends KubeObject> {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly run: (signal: AbortSignal) => Promise<void>
+  /**
+   * Relists all namespaces; resolves to those that have not been relisted after `ms`, or when
+   * `signal` aborts.
+   */
+  readonly refresh: (ms: number, signal: AbortSignal) => Promise<readonly string[]>
   /** The namespaces that have not been listed. */
   readonly unsynced: () => readonly string[]
   /** The objects of all namespaces, without those that are being deleted. */
@@ -32,11 +38,19 @@ export interface NamespaceWatch<T extends KubeObject> {
   readonly isStuck: () => boolean
 }
 
+/**
+ * Namespaces are listed one after the other, because a page is in memory several times. One that
+ * takes longer than this no longer delays the next.
+ */
+const TURN_MS_MAX = 2000
+
 /** Creates the watches. */
 export function watchNamespaces<T extends KubeObject>(
   options: WatchNamespacesOptions<T>,
 ): NamespaceWatch<T> {
   const { namespaces, onChange, onState, ...reflectorOptions } = options
+  const { scheduler } = options
+  const inTurn = createTurns(scheduler)
   const watched = new Map(
     namespaces.map((namespace) => {
       const cache = createObjectCache<T>({ onChange })
@@ -44,6 +58,7 @@ export function watchNamespaces<T extends KubeObject>(
         ...reflectorOptions,
         namespace,
         cache,
+        inTurn,
         onState: (failure) => {
           onState(`${options.resource.plural} in ${namespace}`, failure)
         },
@@ -57,12 +72,31 @@ export function watchNamespaces<T extends KubeObject>(
     async run(signal) {
       await Promise.all(all.map(({ reflector }) => reflector.run(signal)))
     },
+    async refresh(ms, signal) {
+      const stale = new Set(watched.keys())
+      const lists = [...watched].map(async ([namespace, { reflector }]) => {
+        await reflector.refresh()
+        stale.delete(namespace)
+      })
+      await completesWithin(scheduler, ms, Promise.race([Promise.all(lists), untilAborted(signal)]))
+      return [...stale]
+    },
     unsynced: () =>
       [...watched].flatMap(([name, { reflector }]) => (reflector.hasSynced() ? [] : [name])),
     list: () => [...watched.keys()].flatMap(listIn),
     listIn,
     cacheOf: (namespace) => watched.get(namespace)?.cache,
     isStuck: () => all.some(({ reflector }) => reflector.isStuck()),
+  }
+}
+
+/** Starts each list after the previous one, or TURN_MS_MAX after the start of that. */
+function createTurns(scheduler: Scheduler) {
+  let turns: Promise<unknown> = Promise.resolve()
+  return <R>(list: () => Promise<R>): Promise<R> => {
+    const result = turns.then(list)
+    turns = turns.then(() => completesWithin(scheduler, TURN_MS_MAX, result)).catch(() => undefined)
+    return result
   }
 }
 

@@ -1,7 +1,6 @@
 // Watches the RateLimitPolicies of the granted namespaces, and the Secrets with their API keys, on
 // every replica of the controller.
-import { type ApiKeySecret, apiKeysOf } from '../../policies/api-keys.ts'
-import type { AcceptedSpec, DomainGrant, Policy } from '../../policies/policy.ts'
+import type { AcceptedSpec, ApiKeySecret, DomainGrant, Policy } from '../../policies/policy.ts'
 import type { Change } from '../object-cache.ts'
 import { type KubeObject, splitKey } from '../objects.ts'
 import { watchApiKeys } from './api-key-secrets.ts'
@@ -21,12 +20,17 @@ export interface WatchPoliciesDeps extends Pick<
 export interface PolicyWatch {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly run: (signal: AbortSignal) => Promise<void>
+  /**
+   * Relists all, so that nothing is older than this call; resolves at the latest after
+   * REFRESH_MS_MAX, or when `signal` aborts. Namespaces that are unreadable keep their last lists.
+   */
+  readonly refresh: (signal: AbortSignal) => Promise<void>
   /** The namespaces that have not been listed: their policies or their API keys are unknown. */
   readonly unsynced: () => readonly string[]
   /** The policies, without those that are being deleted. */
   readonly list: () => readonly RateLimitPolicy[]
   readonly get: (key: string) => RateLimitPolicy | undefined
-  /** The Secrets with API keys of a namespace. */
+  /** The Secrets with API keys of a namespace: the same array until one changes. */
   readonly secretsOf: (namespace: string) => readonly ApiKeySecret[]
   /** Stores a policy that was written, unless the watch has delivered another version. */
   readonly replace: (before: RateLimitPolicy, written: RateLimitPolicy) => void
@@ -36,6 +40,7 @@ export interface PolicyWatch {
 
 /** A policy may have 256 KiB of annotations; a page is in memory several times at once. */
 const PAGE_POLICIES = 20
+const REFRESH_MS_MAX = 15_000
 
 /** Creates the watches; a function is called for each change of a policy, or of API keys. */
 export function watchPolicies(
@@ -53,12 +58,20 @@ export function watchPolicies(
     trim,
     onChange,
   })
+  const unsynced = () => [...new Set([...watches.unsynced(), ...keys.unsynced()])]
   const cacheOf = (key: string) => watches.cacheOf(splitKey(key).namespace)
   return {
     async run(signal) {
       await Promise.all([keys.run(signal), watches.run(signal)])
     },
-    unsynced: () => [...new Set([...watches.unsynced(), ...keys.unsynced()])],
+    async refresh(signal) {
+      const lists = [watches, keys].map(({ refresh }) => refresh(REFRESH_MS_MAX, signal))
+      const stale = new Set((await Promise.all(lists)).flat())
+      const namespaces = [...stale.difference(new Set(unsynced()))]
+      if (signal.aborted || namespaces.length === 0) return
+      deps.log.warn({ namespaces }, 'policies or API keys not relisted: earlier lists are used')
+    },
+    unsynced,
     list: watches.list,
     get(key) {
       const policy = cacheOf(key)?.get(key)
@@ -101,10 +114,7 @@ export function affectsRules({ type, object, before }: Change<RateLimitPolicy>):
   return generation !== metadata.generation || deletionTimestamp !== metadata.deletionTimestamp
 }
 
-/**
- * A policy as the compiler reads it, with its last accepted spec, and the API keys of its
- * namespace's Secrets.
- */
+/** A policy as the compiler reads it, with its last accepted spec, and its namespace's Secrets. */
 export function policyOf(
   { metadata, spec }: RateLimitPolicy,
   secrets: readonly ApiKeySecret[],
@@ -113,10 +123,6 @@ export function policyOf(
   const { namespace, name, uid, generation = 0, creationTimestamp = '' } = metadata
   const createdMs = Date.parse(creationTimestamp)
   if (Number.isNaN(createdMs)) throw new Error(`${namespace}/${name} has no creationTimestamp`)
-  const apiKeys = apiKeysOf(spec.match, secrets)
-  const lastKeys = last && apiKeysOf(last.spec.match, secrets)
-  return {
-    ...{ namespace, name, uid, generation, createdMs, spec, ...(apiKeys && { apiKeys }) },
-    ...(last && { accepted: { ...last, ...(lastKeys && { apiKeys: lastKeys }) } }),
-  }
+  const policy = { namespace, name, uid, generation, createdMs, spec, secrets }
+  return last === undefined ? policy : { ...policy, accepted: last }
 }

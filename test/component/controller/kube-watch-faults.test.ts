@@ -60,7 +60,7 @@ describe('during many changes and faults', () => {
     expect(await watcher.lists()).toBe(1)
   }, 60_000)
 
-  test('the watcher reports the last state even if the server compacts its history', async () => {
+  test('the watcher reports the last state despite a compacted history and refreshes', async () => {
     const seed = newSeed()
     const watcher = await startSyncedWatcher()
     const faults = await changeWithFaults({ watcher, seed }, [
@@ -71,6 +71,7 @@ describe('during many changes and faults', () => {
       () => {
         widgets.fake.store.compact()
       },
+      () => watcher.reflector.refresh(),
     ])
     const mirror = new Map<string, string>()
     for (const { type, object } of watcher.changes) {

@@ -1,6 +1,6 @@
 // A watcher of a fake API server misses no change despite the faults of the server.
 import { describe, expect, test } from '@jest/globals'
-import type { KubeWatcher } from '../../kit/kube/kube-watcher.ts'
+import { type KubeWatcher, WIDGETS_PATH } from '../../kit/kube/kube-watcher.ts'
 import { setUpWatchedWidgets } from '../../kit/kube/watched-widgets.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
@@ -21,6 +21,17 @@ test('the watcher lists in pages, then watches, and drops managedFields', async 
   expect(watch?.query.get('allowWatchBookmarks')).toBe('true')
   expect(Number(watch?.query.get('timeoutSeconds'))).toBeGreaterThanOrEqual(300)
   expect(Number(watch?.query.get('timeoutSeconds'))).toBeLessThanOrEqual(600)
+})
+
+test('the watcher lists large objects in smaller pages', async () => {
+  const spec = { large: 'x'.repeat(1024 * 1024) }
+  for (let i = 0; i < 20; i++)
+    widgets.fake.store.create(WIDGETS_PATH, { metadata: { name: `w${i}` }, spec })
+  const watcher = await startSyncedWatcher()
+  expect(watcher.cache.size()).toBe(20)
+  expect(await watcher.lists()).toBe(1)
+  const lists = widgets.fake.calls.filter(({ query }) => !query.has('watch'))
+  expect(Number(lists.at(-1)?.query.get('limit'))).toBeLessThanOrEqual(8)
 })
 
 test('the watcher reports each added, changed and deleted object once', async () => {
@@ -114,7 +125,9 @@ describe('the watcher relists and reports the missed changes after', () => {
       query.has('continue') && rejected++ < 1 ? { status: 410, reason: 'Expired' } : undefined
     const watcher = await startSyncedWatcher()
     expect(watcher.cache.size()).toBe(700)
-    expect(rejected).toBe(1)
+    const lists = widgets.fake.calls.filter(({ query }) => !query.has('watch'))
+    expect(lists.map(({ status }) => status)).toEqual([200, 410, 200, 200])
+    expect(lists.every(({ query }) => query.get('limit') === '500')).toBe(true)
   })
 
   test('the replacement of an object by another of the same name', async () => {

@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { renderRules } from '../../../src/http/ratelimit/render-rules.ts'
 import type { RateLimitPolicy } from '../../../src/kube/rate-limit-policy/rate-limit-policy.ts'
 import { policyOf } from '../../../src/kube/rate-limit-policy/watch-policies.ts'
-import { type ApiKeySecret, hashApiKeys } from '../../../src/policies/api-keys.ts'
+import { hashApiKeys } from '../../../src/policies/api-keys.ts'
 import { type Compilation, compile } from '../../../src/policies/compile.ts'
-import type { DomainGrant } from '../../../src/policies/policy.ts'
+import type { ApiKeySecret, DomainGrant } from '../../../src/policies/policy.ts'
 import { rulesOf } from './random-policies.ts'
 
 /** A Secret with API keys, as the API server returns it. */

@@ -1,0 +1,87 @@
+// Lists the objects of a resource in pages of bounded size. An expired list fails: the caller
+// starts it over.
+import { type KubeApi, ResponseTooLong } from './api.ts'
+import { KubeError } from './kube-error.ts'
+import type { ObjectCache } from './object-cache.ts'
+import { type KubeObject, pathOf, type Resource } from './objects.ts'
+
+const PAGE_OBJECTS = 500
+const OBJECTS_MAX = 50_000
+const LIST_MS_MAX = 60_000
+
+/** What to list, and the cache to fill. */
+export interface ListOptions<T extends KubeObject> {
+  readonly api: Pick<KubeApi, 'call'>
+  readonly resource: Resource
+  readonly namespace: string
+  readonly labelSelector?: string
+  /** Objects of one page, unless they are too large. @default 500 */
+  readonly pageObjects?: number
+  readonly cache: Pick<ObjectCache<T>, 'replace'>
+  /** Selects the fields to cache; `managedFields` has already been removed. */
+  readonly trim: (object: KubeObject) => T
+  /** Called for each page. */
+  readonly onPage: () => void
+}
+
+/** Reads all objects page by page into the cache; returns the version to watch from. */
+export async function listAll<T extends KubeObject>(
+  options: ListOptions<T>,
+  signal: AbortSignal,
+): Promise<string> {
+  for (let limit = options.pageObjects ?? PAGE_OBJECTS; ; limit = Math.ceil(limit / 2)) {
+    try {
+      return await listPages(options, { signal, limit })
+    } catch (error) {
+      // The objects are large. A token is valid only with its limit, so the list starts over.
+      if (!(error instanceof ResponseTooLong) || limit === 1) throw error
+    }
+  }
+}
+
+async function listPages<T extends KubeObject>(
+  options: ListOptions<T>,
+  { signal, limit }: { signal: AbortSignal; limit: number },
+): Promise<string> {
+  const { api, resource, namespace, labelSelector, trim } = options
+  const objects: T[] = []
+  let continueToken = ''
+  while (!signal.aborted) {
+    const query = {
+      ...(labelSelector !== undefined && { labelSelector }),
+      limit: String(limit),
+      ...(continueToken !== '' && { continue: continueToken }),
+    }
+    const path = pathOf(resource, { namespace })
+    const bounds = { msMax: LIST_MS_MAX, signal }
+    const page = await api.call({ method: 'GET', path, query, isForCache: true, ...bounds })
+    options.onPage()
+    const { items, metadata } = page as {
+      items?: readonly KubeObject[] | null
+      metadata?: { resourceVersion?: string; continue?: string }
+    }
+    for (const item of items ?? []) objects.push(trim(withoutManagedFields(item)))
+    if (objects.length > OBJECTS_MAX)
+      throw listError(`more than ${OBJECTS_MAX} objects`, 'TooManyObjects')
+    continueToken = metadata?.continue ?? ''
+    if (continueToken === '') {
+      if (metadata?.resourceVersion === undefined)
+        throw listError('a list has no resourceVersion', 'InvalidResponse')
+      options.cache.replace(objects)
+      return metadata.resourceVersion
+    }
+  }
+  throw listError('the list was aborted', 'Aborted')
+}
+
+/** An object without the record of its managers, which nothing reads. */
+export function withoutManagedFields(object: KubeObject): KubeObject {
+  const { managedFields, ...metadata } = object.metadata as KubeObject['metadata'] & {
+    managedFields?: unknown
+  }
+  return managedFields === undefined ? object : { ...object, metadata }
+}
+
+function listError(message: string, reason: string): KubeError {
+  return new KubeError(message, { status: 0, reason })
+}
