@@ -20,7 +20,7 @@ export interface ListOptions<T extends KubeObject> {
   readonly cache: Pick<ObjectCache<T>, 'replace'>
   /** Selects the fields to cache; `managedFields` has already been removed. */
   readonly trim: (object: KubeObject) => T
-  /** Called for each page. */
+  /** Called for each page, also for one that is too long. */
   readonly onPage: () => void
 }
 
@@ -35,6 +35,7 @@ export async function listAll<T extends KubeObject>(
     } catch (error) {
       // The objects are large. A token is valid only with its limit, so the list starts over.
       if (!(error instanceof ResponseTooLong) || limit === 1) throw error
+      options.onPage()
     }
   }
 }
@@ -46,7 +47,8 @@ async function listPages<T extends KubeObject>(
   const { api, resource, namespace, labelSelector, trim } = options
   const objects: T[] = []
   let continueToken = ''
-  while (!signal.aborted) {
+  const isAborted = () => signal.aborted
+  while (!isAborted()) {
     const query = {
       ...(labelSelector !== undefined && { labelSelector }),
       limit: String(limit),
@@ -56,6 +58,7 @@ async function listPages<T extends KubeObject>(
     const bounds = { msMax: LIST_MS_MAX, signal }
     const page = await api.call({ method: 'GET', path, query, isForCache: true, ...bounds })
     options.onPage()
+    if (isAborted()) break
     const { items, metadata } = page as {
       items?: readonly KubeObject[] | null
       metadata?: { resourceVersion?: string; continue?: string }

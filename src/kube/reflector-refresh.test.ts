@@ -123,3 +123,15 @@ test('a refresh interrupts a back-off delay, and completes with the first good l
   await scheduler.advance(30_000)
   expect(states.map(({ isDone }) => isDone)).toEqual([true, true])
 })
+
+test('a refresh that is cancelled resumes the watch although lists fail', async () => {
+  await run(1000)
+  list = () => Promise.reject(fault)
+  const refreshed = reflector.refresh()
+  await scheduler.advance(15_000)
+  expect([watches, cache.size()]).toEqual([['5'], 1])
+  reflector.cancelRefresh()
+  expect(await refreshed).toBe(false)
+  await scheduler.advance(60_000)
+  expect([watches, reflector.hasSynced()]).toEqual([['5', '5'], true])
+})

@@ -38,8 +38,10 @@ export interface ReflectorOptions<T extends KubeObject> extends Omit<ListOptions
 export interface Reflector {
   /** Runs until `signal` aborts. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  /** Relists; resolves once a list that started after this call is in the cache. */
-  readonly refresh: () => Promise<void>
+  /** Relists; resolves to true once a list that started after this call is in the cache. */
+  readonly refresh: () => Promise<boolean>
+  /** Resumes the watch if the list of `refresh` has not succeeded; that resolves to false. */
+  readonly cancelRefresh: () => void
   /** Whether all objects have been listed at least once. */
   readonly hasSynced: () => boolean
   /** Whether the loop hangs; a defect, because pages, lines and pauses have deadlines. */
@@ -68,7 +70,11 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
   const resume: ResumePoint = { version: undefined }
   const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
-  let refreshing: PromiseWithResolvers<undefined> | undefined
+  let refreshing: PromiseWithResolvers<boolean> | undefined
+  const endRefresh = (isRelisted: boolean) => {
+    refreshing?.resolve(isRelisted)
+    refreshing = undefined
+  }
   let hasSynced = false
   let brokenWatches = 0
   const list = async (signal: AbortSignal) => {
@@ -76,12 +82,10 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       heartbeat.update()
       return listAll({ ...options, onPage: heartbeat.update }, signal)
     }
-    const version = await (options.inTurn?.(start) ?? start())
-    if (signal.aborted) return
-    resume.version = version
+    resume.version = await (options.inTurn?.(start) ?? start())
     hasSynced = true
-    refreshing?.resolve(undefined)
-    refreshing = undefined
+    if (signal.aborted) return // by a refresh, which requires a later list
+    endRefresh(true)
     brokenWatches = 0
     metrics.watchLists.inc({ resource })
     onState(undefined)
@@ -123,6 +127,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       refreshing ??= Promise.withResolvers()
       loop.restart()
       return refreshing.promise
+    },
+    cancelRefresh() {
+      endRefresh(false)
     },
     hasSynced: () => hasSynced,
     isStuck: heartbeat.isStale,

@@ -18,7 +18,7 @@ export interface FileState {
 
 /** What to watch, and what to call. */
 export interface WatchOptions {
-  /** Lists the files without reading them; an error is also a state. */
+  /** Lists the files without reading them. Errors are reported once, and are no change. */
   readonly scan: () => Promise<FileState>
   /**
    * Called once at the start, after each change once the files are stable, and after `reload`. If
@@ -86,11 +86,17 @@ export function watchFiles(options: WatchOptions): FileWatch {
     await events.setFolders(folders)
     return state
   }
+  let hasFailed = false
+  /** Resolves to `undefined` if the files cannot be listed: a read would hang, too. */
   const scan = async () => {
     try {
-      return await access(scanAndWatch, onTimeout)
+      const state = await access(scanAndWatch, onTimeout)
+      hasFailed = false
+      return state
     } catch (error) {
-      return `error: ${(error as Error).message}`
+      if (!hasFailed) onError(error)
+      hasFailed = true
+      return undefined
     }
   }
   const polling = runInBackground({
@@ -105,7 +111,7 @@ export function watchFiles(options: WatchOptions): FileWatch {
         state = await scan()
         if (state === before) break
       }
-      if (signal.aborted) return
+      if (signal.aborted || state === undefined) return
       lastState = state
       retryAtMs = Infinity
       const isRetry = (await onChange()) === 'retry'

@@ -23,7 +23,7 @@ export interface NamespaceWatch<T extends KubeObject> {
   readonly run: (signal: AbortSignal) => Promise<void>
   /**
    * Relists all namespaces; resolves to those that have not been relisted after `ms`, or when
-   * `signal` aborts.
+   * `signal` aborts. Their watches are resumed.
    */
   readonly refresh: (ms: number, signal: AbortSignal) => Promise<readonly string[]>
   /** The namespaces that have not been listed. */
@@ -75,10 +75,10 @@ export function watchNamespaces<T extends KubeObject>(
     async refresh(ms, signal) {
       const stale = new Set(watched.keys())
       const lists = [...watched].map(async ([namespace, { reflector }]) => {
-        await reflector.refresh()
-        stale.delete(namespace)
+        if (await reflector.refresh()) stale.delete(namespace)
       })
       await completesWithin(scheduler, ms, Promise.race([Promise.all(lists), untilAborted(signal)]))
+      for (const name of stale) watched.get(name)?.reflector.cancelRefresh()
       return [...stale]
     },
     unsynced: () =>

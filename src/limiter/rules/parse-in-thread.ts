@@ -8,6 +8,7 @@ import type { RuleFault } from '../../limits/rule.ts'
 import { RuleBuilder, type RuleRecord } from '../../limits/rule-records.ts'
 import type { ParsedRuleFiles, ParseOptions, RuleFile } from '../../limits/rules.ts'
 import { within } from '../../resilience/deadline.ts'
+import { TransientParseError } from './rule-source.ts'
 
 /** The input of the thread. */
 export interface ParseTask {
@@ -82,7 +83,8 @@ function startThread(task: ParseTask, heapMbMax: number): Worker {
   } catch (cause) {
     // Usually the limit of processes and threads: EAGAIN.
     const { message } = cause as Error
-    throw new Error(`the thread that parses the rules cannot start: ${message}`, { cause })
+    const failed = 'the thread that parses the rules cannot start'
+    throw new TransientParseError(`${failed}: ${message}`, { cause })
   }
 }
 

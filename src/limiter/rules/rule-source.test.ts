@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import { OperatorError } from '../../process/role.ts'
-import { openRuleSource, type ParsedRules } from './rule-source.ts'
+import { openRuleSource, type ParsedRules, TransientParseError } from './rule-source.ts'
 
 /** A grammar of one line per file: a domain, or `bad`. */
 function parse(files: readonly ReadFile[]): ParsedRules {
@@ -186,13 +186,16 @@ describe('a reload', () => {
     expect(source.state().faults).toEqual([])
   })
 
-  test('that cannot parse the files keeps the rules, and a later one retries', async () => {
+  test.each([
+    ['cannot start to parse the files', new TransientParseError('no thread'), true],
+    ['fails to parse the files', new Error('the rules need more heap'), false],
+  ])('that %s keeps the rules, and a later one parses', async (_name, error, isRetryable) => {
     const source = await open()
     files = { 'a.yaml': 'two' }
-    parseError = new Error('the thread cannot start')
+    parseError = error
     expect(await source.reload()).toBe('rejected')
     expect(await source.reload()).toBe('unchanged')
-    expect(source.isRetryable()).toBe(true)
+    expect(source.isRetryable()).toBe(isRetryable)
     expect(domainsOf(source)).toEqual(['one'])
     expect(rejected).toHaveLength(1)
     parseError = undefined

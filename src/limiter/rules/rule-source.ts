@@ -21,6 +21,11 @@ export type ParsedRules =
     }
   | { readonly faults: readonly RuleFault[] }
 
+/** An error of the parser that may not occur at a later attempt with the same files. */
+export class TransientParseError extends Error {
+  override readonly name = 'TransientParseError'
+}
+
 /** The result of a reload. */
 type ReloadResult = 'loaded' | 'rejected' | 'unchanged'
 
@@ -48,7 +53,7 @@ export interface ActiveRules {
 export interface RuleSource extends ActiveRules {
   /** Reloads all files, after a change or SIGHUP. Never throws; called once at a time. */
   reload(): Promise<ReloadResult>
-  /** Whether the last reload could not read or parse the files: a later one may, unchanged. */
+  /** Whether the last reload could not read the files, or start to parse them: a later one may. */
   isRetryable(): boolean
 }
 
@@ -58,7 +63,7 @@ export interface RuleSourceDeps {
   readonly folder: string
   /** Reads all files. Throws FileTreeError. */
   readonly readFiles: () => Promise<readonly ReadFile[]>
-  /** An error that it throws counts as a fault, and a reload retries. */
+  /** An error that it throws counts as a fault; a TransientParseError is retryable. */
   readonly parse: (files: readonly ReadFile[]) => ParsedRules | Promise<ParsedRules>
   /** Called with rules when they become active, also during startup. */
   readonly onLoaded: (rules: RuleSet) => void
@@ -160,17 +165,18 @@ function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
   let lastDigest: string | undefined
   let isRetryable = false
   const readChange = async () => {
+    isRetryable = false
     try {
-      isRetryable = true
       const files = await access(readFiles, timeout)
       const digest = await digestOf(files)
       const parsed = digest === lastDigest ? undefined : await parse(files)
-      isRetryable = false
       lastDigest = digest
       return parsed && { parsed, files }
     } catch (error) {
+      const isUnreadable = error instanceof FileTreeError
+      isRetryable = isUnreadable || error instanceof TransientParseError
       // An error is a fault of the set, and is reported once.
-      const file = error instanceof FileTreeError ? error.file : folder
+      const file = isUnreadable ? error.file : folder
       const { message } = error as Error
       const digest = `${file}: ${message}`
       if (digest === lastDigest) return undefined
