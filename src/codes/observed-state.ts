@@ -57,6 +57,7 @@ export interface RefillOutcome {
   readonly inputs: string
   readonly outcome: 'Succeeded' | 'Failed' | 'Cancelled'
   readonly startedMs: number
+  /** When it completed; if it failed: when the failure was recorded. */
   readonly finishedMs: number
   /** Why the refill failed or was cancelled; empty otherwise. */
   readonly message: string

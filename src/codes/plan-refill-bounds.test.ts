@@ -88,8 +88,25 @@ test.each([
 })
 
 test('a Job without a finish time counts as finished at its start', () => {
-  const { history: now } = plan({ jobs: [job({ state: 'failed' })] })
-  expect(now.last).toMatchObject({ finishedMs: NOW - 1000, reason: 'RefillFailed' })
+  const { history: now } = plan({ jobs: [job({ state: 'succeeded' })] })
+  expect(now.last).toMatchObject({ finishedMs: NOW - 1000, reason: '' })
+})
+
+test.each([-60 * MINUTE_MS, 60 * MINUTE_MS])(
+  'the back-off has its full length if the clock of the Job differs by %i ms',
+  (skewMs) => {
+    const startedMs = NOW + skewMs - 1000
+    const jobs = [job({ state: 'failed', startedMs, finishedMs: NOW + skewMs })]
+    const recording = plan({ ...low, jobs })
+    expect([recording.steps, recording.retryAtMs]).toEqual([[], NOW + 5000])
+    const { steps } = plan({ ...low, jobs, history: recording.history }, NOW + 5000)
+    expect(steps).toContainEqual({ kind: 'start', refill: 2, fillTo: 5000 })
+  },
+)
+
+test('a failure recorded by a clock that was ahead causes no back-off', () => {
+  const given = { ...low, history: finished('Failed', 8) }
+  expect(plan(given, NOW - 1).steps).toMatchObject([{ kind: 'start', refill: 2 }])
 })
 
 test('a reconcile is requeued when the next step is due, at least a second later', () => {

@@ -100,7 +100,7 @@ export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan
   const isFree =
     activeJobs.length === 0 && cancelled.size === 0 && !observed.jobs.some(isTerminating)
   const mayStart = isWanted && isFree && blocker === null && !observed.spec.isPaused
-  const retryAtMs = mayStart ? retryTimeOf(recorded, observed.inputs) : null
+  const retryAtMs = mayStart ? retryTimeOf(recorded, observed.inputs, nowMs) : null
   const isEarly = retryAtMs !== null && nowMs < retryAtMs
   const starts = mayStart && !isEarly ? [planStart(observed, recorded)] : []
   const waitsUntilMs = isEarly ? retryAtMs : null
@@ -152,7 +152,7 @@ function newOutcomes({ jobs, history }: ObservedPool, nowMs: number): RefillOutc
   const finished = jobs
     .filter(({ state, refill }) => state !== 'running' && refill > lastRecorded)
     .sort((a, b) => a.refill - b.refill)
-    .map(outcomeOfFinished)
+    .map((job) => outcomeOfFinished(job, nowMs))
   const newest = Math.max(lastRecorded, ...jobs.map(({ refill }) => refill))
   if (history.started <= newest) return finished
   // The Job was started, but is neither observed nor recorded: another client has deleted it.
@@ -169,7 +169,7 @@ function newOutcomes({ jobs, history }: ObservedPool, nowMs: number): RefillOutc
   return [...finished, lost]
 }
 
-function outcomeOfFinished(job: ObservedJob): RefillOutcome {
+function outcomeOfFinished(job: ObservedJob, nowMs: number): RefillOutcome {
   const { name, refill, inputs, startedMs, problem } = job
   const isGood = job.state === 'succeeded'
   return {
@@ -178,7 +178,8 @@ function outcomeOfFinished(job: ObservedJob): RefillOutcome {
     inputs,
     outcome: isGood ? 'Succeeded' : 'Failed',
     startedMs,
-    finishedMs: job.finishedMs ?? startedMs,
+    // A back-off counts from now: the Job's times are of another clock, which may differ.
+    finishedMs: isGood ? (job.finishedMs ?? startedMs) : nowMs,
     reason: isGood ? '' : (problem?.reason ?? 'RefillFailed'),
     message: isGood ? '' : (problem?.message ?? 'the Job failed'),
   }
@@ -232,9 +233,16 @@ function planCancels(observed: ObservedPool, ownershipProblem: Problem | null): 
   })
 }
 
-/** The earliest start of the next refill: backs off after failures; `null` (now) after a change. */
-function retryTimeOf({ failures, last }: RefillHistory, inputs: string | Problem): number | null {
-  if (failures === 0 || last?.outcome !== 'Failed') return null
+/**
+ * The earliest start of the next refill: backs off after failures; `null` (now) after a change, and
+ * if the failure was recorded by a clock that was ahead.
+ */
+function retryTimeOf(
+  { failures, last }: RefillHistory,
+  inputs: string | Problem,
+  nowMs: number,
+): number | null {
+  if (failures === 0 || last?.outcome !== 'Failed' || last.finishedMs > nowMs) return null
   if (last.inputs !== '' && last.inputs !== inputs) return null
   return last.finishedMs + Math.min(RETRY_MS_FIRST * 2 ** (failures - 1), RETRY_MS_MAX)
 }

@@ -136,7 +136,19 @@ const progress: [Partial<ObservedPool>, string][] = [
   [{ ...noTemplate, stored: present(1000) }, 'Stalled True TemplateMissing'],
   [{ stored: present(1000), jobs: [job] }, 'Stalled True SecretMissing'],
   [{ stored: present(1000), jobs: [{ ...job, startedMs: NOW }] }, 'Reconciling True BelowLowWater'],
+  // The controller retries a failed refill: only if that does not help, an operator has to act.
+  [afterFailures(2, 'RefillFailed'), 'Reconciling True BelowLowWater'],
+  [afterFailures(3, 'RefillFailed'), 'Stalled True RefillFailed'],
+  [afterFailures(2, 'JobDeleted'), 'Reconciling True BelowLowWater'],
+  [afterFailures(3, 'JobDeleted'), 'Stalled True JobDeleted'],
+  [afterFailures(1, 'SecretChanged'), 'Stalled True SecretChanged'],
+  [{ ...afterFailures(2, 'RefillFailed'), stored: present(3000) }, ''],
 ]
+
+function afterFailures(failures: number, reason: string): Partial<ObservedPool> {
+  const history = { started: 1, failures, last: { ...failedLast, reason } }
+  return { stored: present(1000), history }
+}
 
 test.each(progress)('%j: for kstatus %j', (more, expected) => {
   const added = conditionsOf(more).slice(3)

@@ -11,8 +11,15 @@ export interface PoolCondition extends Problem {
 
 /** Time after which a Job that has not started counts as a problem. */
 const START_MS_MAX = 30_000
+/** Reasons of a failure that a retry may fix. */
+const RETRIED_REASONS: ReadonlySet<string> = new Set(['RefillFailed', 'JobDeleted'])
+/** Consecutive failures after which retries do not help: an operator has to act. */
+const FAILURES_STALLED = 3
 
-/** Builds the conditions of a pool from its observed state and its plan. */
+/**
+ * Builds the conditions of a pool from its observed state and its plan. Those that kstatus reads,
+ * Reconciling and Stalled, are present only if they are `True`.
+ */
 export function poolConditions(
   observed: ObservedPool,
   plan: RefillPlan,
@@ -20,21 +27,19 @@ export function poolConditions(
 ): readonly PoolCondition[] {
   const ready = readyOf(observed, plan)
   const degraded = degradedOf(observed, plan, nowMs)
-  return [ready, refillingOf(observed, plan), degraded, ...progressOf(observed, ready, degraded)]
+  const progress = mustAct(degraded, plan)
+    ? [condition('Stalled', 'True', degraded)]
+    : reconcilingOf(observed, ready)
+  return [ready, refillingOf(observed, plan), degraded, ...progress]
 }
 
-/**
- * The conditions that kstatus reads, each present only if it is `True`. A pool whose store is
- * unavailable is not stalled: the controller continues without a change by an operator.
- */
-function progressOf(
-  { spec }: ObservedPool,
-  ready: PoolCondition,
-  degraded: PoolCondition,
-): PoolCondition[] {
-  if (degraded.status === 'True' && degraded.reason !== STORE_UNAVAILABLE) {
-    return [condition('Stalled', 'True', degraded)]
-  }
+/** Whether the controller cannot continue until an operator changes something. */
+function mustAct({ status, reason }: PoolCondition, { history }: RefillPlan): boolean {
+  if (status !== 'True' || reason === STORE_UNAVAILABLE) return false
+  return !RETRIED_REASONS.has(reason) || history.failures >= FAILURES_STALLED
+}
+
+function reconcilingOf({ spec }: ObservedPool, ready: PoolCondition): PoolCondition[] {
   if (ready.status === 'True' || spec.isPaused) return []
   return [condition('Reconciling', 'True', ready)]
 }

@@ -1,5 +1,5 @@
-// A pool: a named supply of generated codes. Two counters that only increase count its minted and
-// its claimed blocks.
+// A pool: a named supply of generated codes. Two counters, which only increase, are the numbers of
+// its blocks that were minted (generated) and claimed.
 import { createHash } from 'node:crypto'
 import { BLOCK_SIZE, SEQ_MAX } from './block.ts'
 
@@ -27,7 +27,7 @@ export interface PoolMarks {
   readonly target: number
 }
 
-/** Number of blocks to mint: 0 at or above `lowWater`, else as many as reach `target`. */
+/** Number of blocks to mint: 0 if the level is at least `lowWater`, else enough for `target`. */
 export function planRefill(pool: Pick<Pool, 'minted' | 'claimed'>, marks: PoolMarks): number {
   if (levelOf(pool) >= marks.lowWater) return 0
   const blocks = Math.ceil((marks.target - levelOf(pool)) / BLOCK_SIZE)

@@ -114,10 +114,10 @@ spec:
   volumes:
     - name: code-secret
       secret:
-        secretName: {{ include "curtail.codeSecret" $root }}
+        secretName: {{ include "curtail.codeSecret" $root | quote }}
         defaultMode: 0440
         items:
-          - { key: {{ $root.Values.pools.codeSecret.key }}, path: secret }
+          - { key: {{ $root.Values.pools.codeSecret.key | quote }}, path: secret }
     {{- include "curtail.cassandraVolumes" $root | trim | nindent 4 }}
     {{- include "curtail.extra" (list $root $pod "extraVolumes") | nindent 4 }}
 {{- end -}}

@@ -1,7 +1,7 @@
 {{/* The specification of the CassandraDatacenter, with the settings that docs/cassandra.md requires. */}}
 {{- define "curtail.k8ssandraSpec" -}}
 {{- $k8ssandra := .Values.cassandra.k8ssandra -}}
-clusterName: {{ $k8ssandra.clusterName }}
+clusterName: {{ $k8ssandra.clusterName | quote }}
 serverType: cassandra
 serverVersion: {{ $k8ssandra.serverVersion | quote }}
 size: {{ $k8ssandra.size | int }}
@@ -11,7 +11,9 @@ resources:
   {{- toYaml $k8ssandra.resources | nindent 2 }}
 storageConfig:
   cassandraDataVolumeClaimSpec:
-    storageClassName: {{ $k8ssandra.storage.className }}
+    {{- with $k8ssandra.storage.className }}
+    storageClassName: {{ . | quote }}
+    {{- end }}
     accessModes: [ReadWriteOnce]
     resources:
       requests:

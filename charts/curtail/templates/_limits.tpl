@@ -84,6 +84,17 @@ true
 {{- uniq $namespaces | toJson -}}
 {{- end -}}
 
+{{/* (root): how many bytes of rules the policies of all these namespaces may have: the sum of sharesOf in src/policies/shares.ts. */}}
+{{- define "curtail.policyBytes" -}}
+{{- $shares := dict -}}
+{{- range $grant := include "curtail.domainGrants" . | fromJsonArray -}}
+{{- range $grant.namespaces }}{{ $_ := set $shares . (max (int $grant.bytes) (get $shares . | int)) }}{{ end -}}
+{{- end -}}
+{{- $sum := 0 -}}
+{{- range $shares }}{{ $sum = add $sum (default 36700 .) }}{{ end -}}
+{{- $sum -}}
+{{- end -}}
+
 {{/* The Secret with the last version of the rules, which the controller writes. */}}
 {{- define "curtail.versionSecret" -}}
 {{ include "curtail.fullname" . }}-ratelimit-version
@@ -130,6 +141,8 @@ true
 {{- end -}}
 {{- if gt (include "curtail.policyNamespaces" . | fromJsonArray | len) 100 -}}
 {{- $faults = append $faults "ratelimit.domains must name at most 100 namespaces, with that of the release" -}}
+{{- else if gt (include "curtail.policyBytes" . | int) 3670016 -}}
+{{- $faults = append $faults (printf "ratelimit.domains must give its namespaces, with that of the release, at most 3670016 bytes of rules; they have %s: lower some bytes, 36700 by default" (include "curtail.policyBytes" .)) -}}
 {{- end -}}
 {{- if include "curtail.hasShippedLimits" . -}}
 {{- $local := include "curtail.localLimits" . | fromYaml -}}

@@ -38,7 +38,7 @@
 {{- with include "curtail.cassandraAuth" . }}
 - name: CASSANDRA_USERNAME
   valueFrom:
-    secretKeyRef: { name: {{ . }}, key: {{ $.Values.cassandra.auth.usernameKey }} }
+    secretKeyRef: { name: {{ . | quote }}, key: {{ $.Values.cassandra.auth.usernameKey | quote }} }
 - { name: CASSANDRA_PASSWORD_FILE, value: /etc/curtail/cassandra/password }
 {{- end }}
 {{- if .Values.cassandra.tls.enabled }}
@@ -63,22 +63,22 @@
 {{- with include "curtail.cassandraAuth" . }}
 - name: cassandra
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     defaultMode: 0440
     items:
-      - { key: {{ $.Values.cassandra.auth.passwordKey }}, path: password }
+      - { key: {{ $.Values.cassandra.auth.passwordKey | quote }}, path: password }
 {{- end }}
 {{- with .Values.cassandra.tls }}
 {{- if .enabled }}
 - name: cassandra-tls
   secret:
-    secretName: {{ .existingSecret }}
+    secretName: {{ .existingSecret | quote }}
     defaultMode: 0440
     items:
-      - { key: {{ .caKey }}, path: ca.crt }
+      - { key: {{ .caKey | quote }}, path: ca.crt }
       {{- if .clientCertificate }}
-      - { key: {{ .certKey }}, path: tls.crt }
-      - { key: {{ .keyKey }}, path: tls.key }
+      - { key: {{ .certKey | quote }}, path: tls.crt }
+      - { key: {{ .keyKey | quote }}, path: tls.key }
       {{- end }}
 {{- end }}
 {{- end }}

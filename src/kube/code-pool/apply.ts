@@ -2,7 +2,7 @@
 // created, a missing one as deleted.
 import type { RefillStep } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
-import { hasStatus } from '../kube-error.ts'
+import { hasStatus, KubeError } from '../kube-error.ts'
 import { type KubeObject, pathOf } from '../objects.ts'
 import { applyStatus as applyStatusOf } from '../status.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
@@ -49,24 +49,23 @@ export async function applyStep(
     case 'start': {
       if (template === undefined) return false
       const body = renderJob(pool, { ...step, storeName, template })
-      await api
-        .call({ method: 'POST', path: pathOf(JOBS, { namespace }), body, signal })
-        .catch(ignoreStatus(409))
+      const path = pathOf(JOBS, { namespace })
+      await api.call({ method: 'POST', path, body, signal }).catch((error: unknown) => {
+        if (!hasStatus(error, 409)) throw error
+      })
       return true
     }
     case 'cancel':
     case 'remove': {
       const path = pathOf(JOBS, { namespace, name: step.job })
       const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' }
-      await api.call({ method: 'DELETE', path, body, signal }).catch(ignoreStatus(404))
+      await api.call({ method: 'DELETE', path, body, signal }).catch((error: unknown) => {
+        if (hasStatus(error, 404)) return
+        if (!(error instanceof KubeError)) throw error
+        throw new KubeError(`Cannot delete the Job ${step.job}: ${error.message}`, error)
+      })
       return true
     }
-  }
-}
-
-function ignoreStatus(status: number) {
-  return (error: unknown) => {
-    if (!hasStatus(error, status)) throw error
   }
 }
 

@@ -85,7 +85,7 @@ export interface CodePoolStatus {
     readonly outcome: 'Succeeded' | 'Failed' | 'Cancelled'
     /** When the Job was created. */
     readonly startedAt: string
-    /** When it completed. */
+    /** When it completed or, if it failed, when that was recorded. */
     readonly finishedAt: string
     /** Reason of the failure, in one word. */
     readonly reason?: string

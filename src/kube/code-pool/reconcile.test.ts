@@ -7,7 +7,7 @@ import type { KubeApi } from '../api.ts'
 import { KubeError } from '../kube-error.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'
 import { createReconcile, type ReconcileDeps } from './reconcile.ts'
-import { parseTemplate } from './refill-jobs.ts'
+import { parseTemplate, type RefillJob } from './refill-jobs.ts'
 
 const NOW = Date.parse('2000-01-01T01:00:00Z')
 const { signal } = new AbortController()
@@ -30,6 +30,7 @@ interface Given {
   /** The cached level, and the level after a refresh; `undefined` if the refresh fails. */
   readonly levels: readonly [ObservedStore, ObservedStore | undefined]
   readonly isOwned?: boolean
+  readonly jobs?: readonly RefillJob[]
   /** Response statuses per method, instead of 200. */
   readonly statuses?: Readonly<Record<string, number>>
 }
@@ -60,7 +61,7 @@ async function reconcile(given: Given) {
       get: () => (steps.includes('PATCH') ? (given.cached ?? current) : current),
       put: ({ metadata: { resourceVersion } }) => steps.push(`cache ${resourceVersion}`),
     }),
-    jobsIn: () => ({ listBy: () => [] }),
+    jobsIn: () => ({ listBy: () => given.jobs ?? [] }),
     pools: { listBy: () => given.pools ?? [pool] },
     levels: {
       get: () => level,
@@ -143,6 +144,23 @@ test('a Job that may have been created is not reported as rejected', async () =>
   const { steps, outcome } = await reconcile({ levels: [row(0), row(0)], statuses: { POST: 500 } })
   expect(steps).toEqual(['refresh', 'POST'])
   expect(outcome).toMatchObject({ status: 500 })
+})
+
+test('an old Job that cannot be deleted prevents neither a refill nor its report', async () => {
+  const time = '2000-01-01T00:00:00Z'
+  const times = { startedAt: time, finishedAt: time }
+  const lastRefill = { refill: 1, job: 'old', inputs: 'a', outcome: 'Succeeded' as const, ...times }
+  const old: RefillJob = {
+    ...{ metadata: { ...metadata, name: 'old' }, refill: 1, inputs: 'a', state: 'succeeded' },
+    ...{ startedMs: 0, finishedMs: 0, isReady: false, failure: null },
+  }
+  const { steps, status, degraded, outcome } = await reconcile({
+    ...{ pool: { ...pool, status: { refills: 1, lastRefill } }, jobs: [old] },
+    ...{ levels: [row(0), row(0)], statuses: { DELETE: 403 } },
+  })
+  expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8', 'DELETE'])
+  expect([status.refills, degraded?.reason]).toEqual([2, 'AsExpected'])
+  expect(outcome).toEqual({ requeueAfterMs: 15_000 })
 })
 
 test.each<readonly [number, object]>([

@@ -29,6 +29,8 @@ export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs' | 'le
 
 /** Delay of the reconcile after a conflict, until the cache has the other client's change. */
 const CONFLICT_RETRY_MS = 200
+/** Delay after an old Job could not be deleted; refills are delayed at most by it. */
+const REMOVAL_RETRY_MS = 15_000
 
 /** Creates a function that reconciles a key. It throws KubeError and StoreError. */
 export function createReconcile(deps: ReconcileDeps) {
@@ -40,7 +42,9 @@ export function createReconcile(deps: ReconcileDeps) {
     if (pool === undefined || jobs === undefined) return {}
     if (pool.metadata.deletionTimestamp !== undefined) return {}
     const { observed, plan } = await decide(deps, { pool, jobs, signal })
-    const isApplied = await applySteps(deps, { pool, plan, signal }).catch(
+    const removals = plan.steps.filter(({ kind }) => kind === 'remove')
+    const steps = plan.steps.filter(({ kind }) => kind !== 'remove')
+    const isApplied = await applySteps(deps, { pool, steps, signal }).catch(
       async (error: unknown) => {
         const rejected = rejectedPlan(plan, error)
         if (rejected !== undefined) await report(deps, { pool, observed, plan: rejected, signal })
@@ -49,7 +53,11 @@ export function createReconcile(deps: ReconcileDeps) {
     )
     const isReported = await report(deps, { pool, observed, plan, signal })
     if (!isApplied || !isReported) return { requeueAfterMs: CONFLICT_RETRY_MS }
-    return { requeueAfterMs: plan.requeueAfterMs }
+    // Last, as a Job that cannot be deleted must not prevent anything else.
+    const areRemoved = await removeJobs(deps, { pool, steps: removals, signal })
+    const { requeueAfterMs } = plan
+    if (areRemoved) return { requeueAfterMs }
+    return { requeueAfterMs: Math.max(requeueAfterMs ?? 0, REMOVAL_RETRY_MS) }
   }
 }
 
@@ -80,7 +88,7 @@ async function decide(
 
 /**
  * The plan to report if the API server rejected a Job, for example because of a quota;
- * `undefined` if the Job may have been created.
+ * `undefined` if the Job may have been created. A plan that starts a Job cancels none.
  */
 function rejectedPlan(plan: RefillPlan, error: unknown): RefillPlan | undefined {
   const start = plan.steps.find((step) => step.kind === 'start')
@@ -90,11 +98,29 @@ function rejectedPlan(plan: RefillPlan, error: unknown): RefillPlan | undefined 
   return { ...plan, blocker, history: { ...plan.history, started: start.refill - 1 }, steps: [] }
 }
 
+interface Steps {
+  readonly pool: CodePool
+  readonly steps: RefillPlan['steps']
+  readonly signal: AbortSignal
+}
+
+/** Deletes old Jobs; returns whether all are deleted. */
+async function removeJobs(deps: ReconcileDeps, { pool, steps, signal }: Steps): Promise<boolean> {
+  let areRemoved = true
+  for (const step of steps) {
+    try {
+      await applySteps(deps, { pool, steps: [step], signal })
+    } catch (err) {
+      if (signal.aborted || !(err instanceof KubeError)) throw err
+      deps.log.warn({ err, key: keyOf(pool) }, 'old Job not deleted: retrying')
+      areRemoved = false
+    }
+  }
+  return areRemoved
+}
+
 /** Applies the steps; returns whether all were applied. */
-async function applySteps(
-  deps: ReconcileDeps,
-  { pool, plan, signal }: { pool: CodePool; plan: RefillPlan; signal: AbortSignal },
-): Promise<boolean> {
+async function applySteps(deps: ReconcileDeps, { pool, steps, signal }: Steps): Promise<boolean> {
   const template = deps.template()
   const context = {
     pool,
@@ -103,7 +129,7 @@ async function applySteps(
     template: isProblem(template) ? undefined : template,
     signal,
   }
-  for (const step of plan.steps) {
+  for (const step of steps) {
     if (await applyStep(deps, step, context)) continue
     await deps.levels.refresh() // another CodePool owns the pool: the next reconcile reports it
     return false

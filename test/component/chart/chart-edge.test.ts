@@ -47,11 +47,10 @@ const base = {
   limiterEndpoints: [{ host: host('ratelimit'), port: 8081 }],
 } as const
 
+/** The default rule of redirects. */
+const rule = { burst: 500, perSecond: 200 }
 /** Two pods and one more during a rollout, each with two listeners. */
-const allowed = splitRule(
-  { burst: 500, perSecond: 200 },
-  { allowance: { burst: 5, perMinute: 12 }, buckets: 6 },
-)
+const allowed = splitRule(rule, { allowance: { burst: 5, perMinute: 12 }, buckets: 6 })
 
 const cases: readonly [string, Partial<EdgeSettings>][] = [
   ['default', {}],
@@ -110,20 +109,22 @@ describe('the allowance', () => {
     const { spec } = objectOf(objects, 'RateLimitPolicy', 'shop-curtail-redirects-per-client')
     return (spec as { limits: unknown[] }).limits[0]
   }
-  const allowance = { enabled: true, burst: 5, perMinute: 30 }
+  const size = { burst: 5, perMinute: 30 }
+  const allowance = { enabled: true, ...size }
   const autoscaling = { enabled: true, minReplicas: 2, maxReplicas: 9 }
 
-  test.each<[string, GivenValues, [burst: number, perSecond: number]]>([
-    ['is off by default', {}, [500, 200]],
-    ['lowers the rule of the limiter', { allowance }, [500 - 3 * 5, 200 - 2]],
-    ['counts the pods of an autoscaler', { allowance, autoscaling }, [500 - 10 * 5, 200 - 5]],
+  test.each<[string, GivenValues, number]>([
+    ['is off by default', {}, 0],
+    ['lowers the rule of the limiter as splitRule does', { allowance }, 3],
+    ['counts the pods of an autoscaler', { allowance, autoscaling }, 10],
     [
       'counts both listeners',
       { allowance, autoscaling, tls: { enabled: true, existingSecret: 'cert' } },
-      [500 - 20 * 5, 200 - 10],
+      20,
     ],
-    ['is off with the values of an earlier release', { allowance: null }, [500, 200]],
-  ])('%s', async (_, edge, [burst, requests]) => {
+    ['is off with the values of an earlier release', { allowance: null }, 0],
+  ])('%s', async (_, edge, buckets) => {
+    const { burst, perSecond: requests } = splitRule(rule, { allowance: size, buckets }).limiter
     expect(await redirectLimit(edge)).toMatchObject({ burst, requests, window: '1s' })
   })
 

@@ -3,8 +3,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { compile } from '../../../src/policies/compile.ts'
 import type { DomainGrant } from '../../../src/policies/policy.ts'
+import { POLICIES_BYTES_MAX } from '../../../src/policies/shares.ts'
 import { describeRules } from '../../../src/limits/describe-rules.ts'
 import { parseRules } from '../../../src/limits/rules.ts'
+import { parseGrants } from '../../../src/kube/rate-limit-policy/parse-grants.ts'
 import { helmMajors } from '../../dependencies/helm.ts'
 import { chartCases } from '../../kit/chart/chart-cases.ts'
 import {
@@ -112,11 +114,41 @@ describe.each(helmMajors)('with Helm %d', (major) => {
       { ratelimit: { domains: namespacesOf(100) } },
       'ratelimit.domains must name at most 100 namespaces',
     ],
+    [
+      'more bytes of rules than a limiter accepts',
+      { ratelimit: { domains: grantsOf(POLICIES_BYTES_MAX + 1) } },
+      'must give its namespaces, with that of the release, at most 3670016 bytes of rules; they ' +
+        'have 3670017: lower some bytes',
+    ],
   ])('rejects %s', async (_, values, message) => {
     const { exitCode, error } = await tryRender({ major, values: { image: someImage, ...values } })
     expect([exitCode === 0, error]).toEqual([false, expect.stringContaining(message)])
   })
 })
+
+/** Grants of two namespaces, with that of the release; all three have `sum` bytes of rules. */
+function grantsOf(sum: number) {
+  const [bytes, rest] = [1_000_000, sum - 1_000_000 - 36_700]
+  return [
+    { domain: 'shop', namespaces: ['team-a', 'team-b'], bytes },
+    { domain: 'edge', namespaces: ['team-b'], bytes: rest },
+    { domain: 'edge', namespaces: ['team-a'] },
+  ]
+}
+
+test.each([POLICIES_BYTES_MAX, POLICIES_BYTES_MAX + 1])(
+  'the chart and the controller agree on %i bytes of rules',
+  async (sum) => {
+    const domains = grantsOf(sum)
+    const values = { image: someImage, ratelimit: { domains } }
+    const { exitCode } = await tryRender({ major: 4, values })
+    const all = [{ domain: 'edge', namespaces: ['store'] }, ...domains]
+    const { problems } = parseGrants(JSON.stringify(all))
+    expect([exitCode === 0, problems]).toEqual(
+      sum > POLICIES_BYTES_MAX ? [false, [expect.stringContaining(`${sum} bytes`)]] : [true, []],
+    )
+  },
+)
 
 function namespacesOf(count: number) {
   return [{ domain: 'shop', namespaces: Array.from({ length: count }, (_, at) => `team-${at}`) }]

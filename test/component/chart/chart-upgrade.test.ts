@@ -140,6 +140,32 @@ test(
 )
 
 test(
+  'an upgrade that changes the volumes of Cassandra fails before it changes anything',
+  async () => {
+    const size = '--set cassandra.bundled.storage.size'
+    await shOrThrow(helm('install', 'disk'))
+    const inBytes = '--set-json cassandra.bundled.storage.size=5368709120'
+    for (const same of [`${size}=5120Mi`, inBytes]) await shOrThrow(helm('upgrade', 'disk', same))
+    const className = '--set cassandra.bundled.storage.className=fast'
+    for (const changed of [`${size}=6Gi`, className]) {
+      const { code, output } = await sh(helm('upgrade', 'disk', `${changed} --set logLevel=warn`))
+      expect([code, output]).toEqual([1, expect.stringContaining('storage must not change')])
+    }
+    const deployment = await shOrThrow(
+      `kubectl -n ${NAMESPACE} get deploy disk-curtail-create -o yaml`,
+    )
+    expect(deployment).not.toContain('value: warn')
+
+    // The error contains the command that allows the change. Here, no garbage collector runs.
+    const { output } = await sh(helm('upgrade', 'disk', `${size}=6Gi`))
+    const printed = /^ *(kubectl .* delete statefulset .*)$/m.exec(output)?.[1] ?? ''
+    await shOrThrow(printed.replace('orphan', 'background'))
+    await shOrThrow(helm('upgrade', 'disk', `${size}=6Gi`))
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'an upgrade succeeds after every runbook command that writes',
   async () => {
     const names = (await readdir(runbooks)).sort()

@@ -27,7 +27,7 @@ template:
           - { name: OUT_FOLDER, value: /results }
           - { name: K6_AUTO_EXTENSION_RESOLUTION, value: "false" }
           {{- range $name, $value := $test.env }}
-          - { name: {{ $name }}, value: {{ $value | quote }} }
+          - { name: {{ $name | quote }}, value: {{ $value | quote }} }
           {{- end }}
           {{- include "curtail.extra" (list . $test.pod "extraEnv") | nindent 10 }}
         {{- include "curtail.containerSecurity" . | nindent 8 }}

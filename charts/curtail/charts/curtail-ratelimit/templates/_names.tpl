@@ -21,20 +21,22 @@ The chart curtail includes the templates of this chart with its own root.
 {{/* (list root component): the labels that select a component's pods. */}}
 {{- define "curtail.selectorLabels" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ include "curtail.name" $root }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/name: {{ include "curtail.name" $root | quote }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{/* (list root component): all labels of an object. */}}
+{{/* (list root component [labels]): all labels of an object. */}}
 {{- define "curtail.labels" -}}
 {{- $root := index . 0 -}}
+{{- $labels := deepCopy (default dict $root.Values.commonLabels) -}}
+{{- if gt (len .) 2 }}{{ $labels = mergeOverwrite $labels (index . 2) }}{{ end -}}
 {{ include "curtail.selectorLabels" . }}
 app.kubernetes.io/part-of: curtail
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
-{{- with $root.Values.commonLabels }}
+{{- with $labels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -46,17 +48,14 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if gt (len .) 2 }}{{ $suffix = index . 2 }}{{ end -}}
 {{- $annotations := deepCopy $root.Values.commonAnnotations -}}
 {{- if gt (len .) 3 }}{{ $annotations = mergeOverwrite $annotations (index . 3) }}{{ end -}}
+{{- $labels := dict -}}
+{{- if gt (len .) 4 }}{{ $labels = default dict (index . 4) }}{{ end -}}
 {{- $namespace := $root.Release.Namespace -}}
 {{- if gt (len .) 5 }}{{ $namespace = index . 5 }}{{ end -}}
-name: {{ include "curtail.fullname" $root }}-{{ $suffix }}
-namespace: {{ $namespace }}
+name: {{ printf "%s-%s" (include "curtail.fullname" $root) $suffix | quote }}
+namespace: {{ $namespace | quote }}
 labels:
-  {{- include "curtail.labels" (list $root (index . 1)) | nindent 2 }}
-  {{- if gt (len .) 4 }}
-  {{- with index . 4 }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-  {{- end }}
+  {{- include "curtail.labels" (list $root (index . 1) $labels) | nindent 2 }}
 {{- with $annotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
@@ -85,7 +84,7 @@ annotations:
 
 {{/* (list root image): image and imagePullPolicy of a container. */}}
 {{- define "curtail.containerImage" -}}
-image: {{ include "curtail.image" . }}
+image: {{ include "curtail.image" . | quote }}
 imagePullPolicy: {{ (index . 1).pullPolicy }}
 {{- end -}}
 

@@ -71,10 +71,10 @@ topologySpreadConstraints:
   {{- end }}
   {{- end }}
 {{- with $pod.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $pod.runtimeClassName }}
-runtimeClassName: {{ . }}
+runtimeClassName: {{ . | quote }}
 {{- end }}
 {{- end -}}
 

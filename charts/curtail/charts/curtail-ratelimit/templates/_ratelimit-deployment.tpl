@@ -124,7 +124,7 @@ spec:
         {{- with (.Values.ratelimit.xds).tlsSecret }}
         - name: xds-tls
           secret:
-            secretName: {{ . }}
+            secretName: {{ . | quote }}
             defaultMode: 0440
             items:
               - { key: ca.crt, path: ca.crt }
@@ -134,7 +134,7 @@ spec:
         {{- if eq $source "file" }}
         - name: rules
           configMap:
-            name: {{ default (printf "%s-ratelimit" (include "curtail.fullname" .)) .Values.ratelimit.existingRules }}
+            name: {{ default (printf "%s-ratelimit" (include "curtail.fullname" .)) .Values.ratelimit.existingRules | quote }}
         {{- else if eq $source "policies" }}
         - name: xds-version
           secret:
@@ -145,10 +145,10 @@ spec:
         {{- if $hasAdmin }}
         - name: admin
           secret:
-            secretName: {{ include "curtail.adminSecret" . }}
+            secretName: {{ include "curtail.adminSecret" . | quote }}
             defaultMode: 0440
             items:
-              - { key: {{ .Values.admin.key }}, path: token }
+              - { key: {{ .Values.admin.key | quote }}, path: token }
         {{- end }}
         - name: rules-copy
           emptyDir: { sizeLimit: 64Mi }

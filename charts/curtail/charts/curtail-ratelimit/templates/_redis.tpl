@@ -173,21 +173,21 @@ spec:
 {{- if .external.existingSecret }}
 - name: redis
   secret:
-    secretName: {{ .external.existingSecret }}
+    secretName: {{ .external.existingSecret | quote }}
     defaultMode: 0440
     items:
-      - { key: {{ .external.urlKey }}, path: url }
+      - { key: {{ .external.urlKey | quote }}, path: url }
       {{- with .external.authKey }}
-      - { key: {{ . }}, path: auth }
+      - { key: {{ . | quote }}, path: auth }
       {{- end }}
       {{- with .external.sentinelAuthKey }}
-      - { key: {{ . }}, path: sentinel-auth }
+      - { key: {{ . | quote }}, path: sentinel-auth }
       {{- end }}
 {{- end }}
 {{- if .external.caSecret }}
 - name: redis-tls
   secret:
-    secretName: {{ .external.caSecret }}
+    secretName: {{ .external.caSecret | quote }}
     defaultMode: 0440
     items:
       - { key: ca.crt, path: ca.crt }
