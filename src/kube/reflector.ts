@@ -70,11 +70,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
   const resume: ResumePoint = { version: undefined }
   const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
-  let refreshing: PromiseWithResolvers<boolean> | undefined
-  const endRefresh = (isRelisted: boolean) => {
-    refreshing?.resolve(isRelisted)
-    refreshing = undefined
-  }
+  const refresh = createRefresh()
   let hasSynced = false
   let brokenWatches = 0
   const list = async (signal: AbortSignal) => {
@@ -85,13 +81,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     resume.version = await (options.inTurn?.(start) ?? start())
     hasSynced = true
     if (signal.aborted) return // by a refresh, which requires a later list
-    endRefresh(true)
+    refresh.complete(true)
     brokenWatches = 0
     metrics.watchLists.inc({ resource })
     onState(undefined)
   }
   const listAndWatch = async (signal: AbortSignal) => {
-    if (resume.version === undefined || refreshing !== undefined) await list(signal)
+    if (resume.version === undefined || refresh.isPending()) await list(signal)
     if (signal.aborted) return
     await watchFrom(options, resume, {
       signal,
@@ -124,15 +120,30 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   return {
     run: (signal) => loop.run(signal),
     refresh() {
-      refreshing ??= Promise.withResolvers()
       loop.restart()
-      return refreshing.promise
+      return refresh.start()
     },
     cancelRefresh() {
-      endRefresh(false)
+      refresh.complete(false)
     },
     hasSynced: () => hasSynced,
     isStuck: heartbeat.isStale,
+  }
+}
+
+/** A refresh: pending until a list completes it, or it is cancelled. */
+function createRefresh() {
+  let pending: PromiseWithResolvers<boolean> | undefined
+  return {
+    isPending: () => pending !== undefined,
+    start() {
+      pending ??= Promise.withResolvers()
+      return pending.promise
+    },
+    complete(isRelisted: boolean) {
+      pending?.resolve(isRelisted)
+      pending = undefined
+    },
   }
 }
 

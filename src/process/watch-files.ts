@@ -79,26 +79,7 @@ export function watchFiles(options: WatchOptions): FileWatch {
     },
     onError,
   })
-  const access = createBoundedAccess(SCAN_MS_MAX)
-  const onTimeout = () => new Error('listing the files took too long')
-  const scanAndWatch = async () => {
-    const { state, folders } = await options.scan()
-    await events.setFolders(folders)
-    return state
-  }
-  let hasFailed = false
-  /** Resolves to `undefined` if the files cannot be listed: a read would hang, too. */
-  const scan = async () => {
-    try {
-      const state = await access(scanAndWatch, onTimeout)
-      hasFailed = false
-      return state
-    } catch (error) {
-      if (!hasFailed) onError(error)
-      hasFailed = true
-      return undefined
-    }
-  }
+  const scan = createScan(options, async ({ folders }) => events.setFolders(folders))
   const polling = runInBackground({
     everyMs: pollMs,
     task: async (signal) => {
@@ -133,6 +114,31 @@ export function watchFiles(options: WatchOptions): FileWatch {
       await polling.stop()
       clearTimeout(eventTimer)
     },
+  }
+}
+
+/** Lists the files; resolves to `undefined` if that fails or times out: reads would hang, too. */
+function createScan(
+  { scan, onError }: WatchOptions,
+  onScanned: (state: FileState) => Promise<void>,
+): () => Promise<string | undefined> {
+  const access = createBoundedAccess(SCAN_MS_MAX)
+  const timeout = () => new Error('listing the files took too long')
+  let hasFailed = false
+  return async () => {
+    try {
+      const { state } = await access(async () => {
+        const scanned = await scan()
+        await onScanned(scanned)
+        return scanned
+      }, timeout)
+      hasFailed = false
+      return state
+    } catch (error) {
+      if (!hasFailed) onError(error)
+      hasFailed = true
+      return undefined
+    }
   }
 }
 
