@@ -103,8 +103,11 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   }
   const recordFailure = (error: unknown) => {
     if (!(error instanceof KubeError)) throw error
-    if (error.reason !== 'Unreachable' && error.status !== 429) brokenWatches++
-    if (mustRelist(error) || brokenWatches > BROKEN_WATCHES_MAX) resume.version = undefined
+    // A failed refresh keeps the version, from which the watch resumes if it is cancelled.
+    if (!refresh.isPending()) {
+      if (error.reason !== 'Unreachable' && error.status !== 429) brokenWatches++
+      if (mustRelist(error) || brokenWatches > BROKEN_WATCHES_MAX) resume.version = undefined
+    }
     metrics.watchFailures.inc({ resource, reason: reasonLabelOf(error) })
     log.debug({ err: error, resource, namespace: options.namespace }, 'list or watch failed')
     onState(error)

@@ -146,7 +146,8 @@ test('a Job that may have been created is not reported as rejected', async () =>
   expect(outcome).toMatchObject({ status: 500 })
 })
 
-test('an old Job that cannot be deleted prevents neither a refill nor its report', async () => {
+/** A pool that needs a refill, with a Job that is due for removal. */
+function withOldJob(): Pick<Given, 'pool' | 'jobs' | 'levels'> {
   const time = '2000-01-01T00:00:00Z'
   const times = { startedAt: time, finishedAt: time }
   const lastRefill = { refill: 1, job: 'old', inputs: 'a', outcome: 'Succeeded' as const, ...times }
@@ -154,10 +155,19 @@ test('an old Job that cannot be deleted prevents neither a refill nor its report
     ...{ metadata: { ...metadata, name: 'old' }, refill: 1, inputs: 'a', state: 'succeeded' },
     ...{ startedMs: 0, finishedMs: 0, isReady: false, failure: null },
   }
-  const { steps, status, degraded, outcome } = await reconcile({
-    ...{ pool: { ...pool, status: { refills: 1, lastRefill } }, jobs: [old] },
-    ...{ levels: [row(0), row(0)], statuses: { DELETE: 403 } },
-  })
+  const used = { ...pool, status: { refills: 1, lastRefill } }
+  return { pool: used, jobs: [old], levels: [row(0), row(0)] }
+}
+
+test('a rejected Job does not prevent the removal of old ones, which frees a quota', async () => {
+  const { steps, outcome } = await reconcile({ ...withOldJob(), statuses: { POST: 403 } })
+  expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8', 'DELETE'])
+  expect(outcome).toMatchObject({ status: 403 })
+})
+
+test('an old Job that cannot be deleted prevents neither a refill nor its report', async () => {
+  const given = { ...withOldJob(), statuses: { DELETE: 403 } }
+  const { steps, status, degraded, outcome } = await reconcile(given)
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8', 'DELETE'])
   expect([status.refills, degraded?.reason]).toEqual([2, 'AsExpected'])
   expect(outcome).toEqual({ requeueAfterMs: 15_000 })

@@ -47,7 +47,10 @@ export function createReconcile(deps: ReconcileDeps) {
     const isApplied = await applySteps(deps, { pool, steps, signal }).catch(
       async (error: unknown) => {
         const rejected = rejectedPlan(plan, error)
-        if (rejected !== undefined) await report(deps, { pool, observed, plan: rejected, signal })
+        if (rejected !== undefined) {
+          await report(deps, { pool, observed, plan: rejected, signal })
+          await removeJobs(deps, { pool, steps: removals, signal }) // may free an exceeded quota
+        }
         throw error
       },
     )
@@ -106,17 +109,18 @@ interface Steps {
 
 /** Deletes old Jobs; returns whether all are deleted. */
 async function removeJobs(deps: ReconcileDeps, { pool, steps, signal }: Steps): Promise<boolean> {
-  let areRemoved = true
-  for (const step of steps) {
-    try {
-      await applySteps(deps, { pool, steps: [step], signal })
-    } catch (err) {
-      if (signal.aborted || !(err instanceof KubeError)) throw err
-      deps.log.warn({ err, key: keyOf(pool) }, 'old Job not deleted: retrying')
-      areRemoved = false
-    }
-  }
-  return areRemoved
+  const results = await Promise.all(
+    steps.map(async (step) => {
+      try {
+        return await applySteps(deps, { pool, steps: [step], signal })
+      } catch (err) {
+        if (!(err instanceof KubeError)) throw err
+        if (!signal.aborted) deps.log.warn({ err, key: keyOf(pool) }, 'old Job not deleted')
+        return false
+      }
+    }),
+  )
+  return results.every(Boolean)
 }
 
 /** Applies the steps; returns whether all were applied. */

@@ -1,6 +1,9 @@
 // The chart of the rate limiter alone: the source of its rules, the pods that may call it, and the
 // errors for invalid values. Tests of the chart curtail render its cases too.
 import { execFile } from 'node:child_process'
+import { cp, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { findHelm, helmMajors } from '../../dependencies/helm.ts'
@@ -96,6 +99,26 @@ describe('the rate limiter alone', () => {
       const ofWhole = whole.map(keyOf)
       expect(alone.map(keyOf).filter((key) => !ofWhole.includes(key))).toEqual([])
       expect(alone.length).toBeGreaterThan(10)
+    },
+  )
+
+  test.each(helmMajors)(
+    'is the same as a dependency of another chart, with Helm %d',
+    async (major) => {
+      const umbrella = await mkdtemp(join(tmpdir(), 'curtail-umbrella-'))
+      try {
+        const dependencies = [{ name: 'curtail-ratelimit', version: '>=0.0.0-0' }]
+        const definition = { apiVersion: 'v2', name: 'platform', version: '1.0.0', dependencies }
+        await writeFile(join(umbrella, 'Chart.yaml'), JSON.stringify(definition))
+        const from = await realpath(limiterFolder)
+        await cp(from, join(umbrella, 'charts', 'curtail-ratelimit'), { recursive: true })
+        const values = { image: someImage, ratelimit: { rules: 'domain: shop\ndescriptors: []\n' } }
+        const alone = await renderChart({ major, chart: limiterFolder, values })
+        const given = { 'curtail-ratelimit': values }
+        expect(await renderChart({ major, chart: umbrella, values: given })).toEqual(alone)
+      } finally {
+        await rm(umbrella, { recursive: true, force: true })
+      }
     },
   )
 
