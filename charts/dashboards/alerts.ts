@@ -104,7 +104,7 @@ const limiterAlerts: readonly Alert[] = [
   {
     // A limiter that disconnects counts for 90 s, so a rollout must not fire this. After that, the
     // controller does not know of the limiter, but the limiter itself reports it.
-    ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '3m' },
+    ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '2m' },
     expr:
       `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0 ` +
       `or label_replace(${disconnected}, "reason", "Disconnected", "", "")`,

@@ -3,8 +3,19 @@ import { expect, test } from '@jest/globals'
 import { requireDomain } from './require-domain.ts'
 import { parseRules } from './rules.ts'
 
+const rules = `
+descriptors:
+- key: a
+  descriptors:
+  - key: b
+    rate_limit: { unit: second, requests_per_unit: 1 }
+`
+
 function parse(...domains: readonly string[]) {
-  const files = domains.map((domain) => ({ name: `${domain}.yaml`, text: `domain: ${domain}\n` }))
+  const files = domains.map((domain) => ({
+    name: `${domain}.yaml`,
+    text: `domain: ${domain}\n${rules}`,
+  }))
   return parseRules(files, { mergeDomains: false })
 }
 
@@ -27,3 +38,19 @@ test('the message lists at most ten domains', () => {
   const more = messageOf(...ten, 'd10', 'd11')
   expect(more).toBe(`${start}the domains with rules are ${listed} and 2 more`)
 })
+
+test.each(['', 'descriptors: []\n', 'descriptors: [{ key: a }]\n'])(
+  'a set without a rule for the domain is rejected: %j',
+  (descriptors) => {
+    const files = [{ name: 'f', text: `domain: edge\n${descriptors}` }]
+    const parsed = parseRules(files, { mergeDomains: false })
+    expect(requireDomain(parsed, { domain: 'edge', place: 'f' })).toEqual({
+      faults: [
+        {
+          ...{ file: 'f', line: 1 },
+          message: "no file has rules for the required domain 'edge': there are no rules",
+        },
+      ],
+    })
+  },
+)

@@ -1,5 +1,6 @@
 // Rejects a set without rules for the domain that the client sends, because such a set would admit
 // every request.
+import { hasRules } from './rule-tree.ts'
 import type { ParsedRuleFiles } from './rules.ts'
 
 const DOMAINS_LISTED_MAX = 10
@@ -13,8 +14,10 @@ export function requireDomain(
   given: { readonly domain: string; readonly place: string; readonly path?: string },
 ): ParsedRuleFiles {
   const { domain, place, path } = given
-  if ('faults' in parsed || domain === '' || parsed.rules.has(domain)) return parsed
-  const others = listed([...parsed.rules.keys()])
+  if ('faults' in parsed || domain === '') return parsed
+  const domains = [...parsed.rules].flatMap(([name, level]) => (hasRules(level) ? [name] : []))
+  if (domains.includes(domain)) return parsed
+  const others = listed(domains)
   const found = others === '' ? 'there are no rules' : `the domains with rules are ${others}`
   const kind = path === undefined ? 'file' : 'resource'
   const message = `no ${kind} has rules for the required domain '${domain}': ${found}`

@@ -61,6 +61,11 @@ export function* eachRule(rules: RuleSet): Generator<Rule> {
   for (const level of rules.values()) yield* rulesInSubtree(level)
 }
 
+/** Whether a level or a level below it has a rule. */
+export function hasRules(level: RuleLevel): boolean {
+  return rulesInSubtree(level).next().done === false
+}
+
 function* rulesInSubtree(level: RuleLevel): Generator<Rule> {
   for (const values of level.exact.values())
     for (const node of values.values()) yield* rulesAt(node)

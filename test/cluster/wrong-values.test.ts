@@ -171,6 +171,8 @@ test(
   async () => {
     const shop = upgradeRelease('--set', 'ratelimit.rules=domain: shop\ndescriptors: []')
     await expect(shop).rejects.toThrow('must have the domain edge')
+    const empty = upgradeRelease('--set', 'ratelimit.rules=domain: edge\ndescriptors: []')
+    await expect(empty).rejects.toThrow(/pre-upgrade hooks failed[^]*check-rules/)
     const rejected = upgradeRelease(
       '--set-string',
       `ratelimit.rules=${INVALID_RULES.replace(/,/g, '\\,')}`,

@@ -144,7 +144,7 @@ describe('ratelimit-check', () => {
   test(
     'requires rules of the domain that --domain names',
     async () => {
-      const file = at('good.yaml')
+      const file = at('two/a.yaml')
       expect(await check(file, '--domain=d')).toMatchObject({ exitCode: 0, stderr: '' })
       const run = await check(file, '--domain=edge')
       const message =
