@@ -1,6 +1,7 @@
 // The limits of a release as RateLimitPolicies: active on all limiters within seconds, reported in
 // the status, rejected with a sentence, and kept while limiters or the controller are down.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { healthInArgo, statusInFlux } from '../kit/gitops-health.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import { applyObjects, getObject, kubectl, mustRun, tryRun } from './cluster.ts'
 import { suspend } from './suspend-pods.ts'
@@ -105,6 +106,14 @@ async function acceptedOf(name: string, namespace: string): Promise<string> {
   return `${found?.status} ${found?.reason}: ${found?.message}`
 }
 
+/** The status of a policy by the health checks of docs/gitops.md. */
+async function healthOf(name: string): Promise<string> {
+  type Policy = Parameters<typeof statusInFlux>[1]
+  const policy = await getObject<Policy>('ratelimitpolicy', name, ...inNamespace)
+  const { status } = await healthInArgo('RateLimitPolicy', policy)
+  return `${status} ${statusInFlux('RateLimitPolicy', policy)}`
+}
+
 const policyFor = (domain: string, name: string, namespace: string) => ({
   apiVersion: 'curtail.dev/v1alpha1',
   kind: 'RateLimitPolicy',
@@ -125,6 +134,7 @@ test(
       await waitForStatus(`${FULL_NAME}-${name}`, 'True True 2 2')
     }
     expect(await listPolicies()).toHaveLength(5)
+    expect(await healthOf(REDIRECTS)).toBe('Healthy Current')
     await waitForLimit(500)
   },
   TEST_MS_MAX,
@@ -155,6 +165,7 @@ test(
     ])
     await applyObjects(policyFor('shop', 'elsewhere', RELEASE))
     expect(await acceptedOf('elsewhere', RELEASE)).toMatch(/^False NotAllowed: .*shop/)
+    expect(await healthOf('elsewhere')).toBe('Degraded Failed')
     await waitForLimit(500)
   },
   TEST_MS_MAX,
@@ -226,6 +237,7 @@ describe('a limit that is changed with kubectl', () => {
       try {
         await patchBurst(300)
         await waitForStatus(REDIRECTS, 'True False 1 2')
+        expect(await healthOf(REDIRECTS)).toBe('Progressing InProgress')
       } finally {
         suspended.resume()
       }
