@@ -107,9 +107,7 @@ class Reloads implements SecretReloads {
   renew(error: unknown): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
     if (this.#renewing !== undefined) return this.#renewing
-    if (performance.now() - this.#renewed.atMs < RENEW_EVERY_MS) {
-      return Promise.resolve(this.#renewed.isAccepted)
-    }
+    if (this.#isRenewed()) return Promise.resolve(this.#renewed.isAccepted)
     if (!this.#readFiles() && isDenial(error) && this.#secrets.denyCommand()) {
       this.#reject(maskError(error))
     }
@@ -122,6 +120,10 @@ class Reloads implements SecretReloads {
         this.#renewing = undefined
       })
     return this.#renewing
+  }
+
+  #isRenewed(): boolean {
+    return performance.now() - this.#renewed.atMs < RENEW_EVERY_MS
   }
 
   stop(): void {
@@ -169,6 +171,8 @@ class Reloads implements SecretReloads {
   #retryCurrent(): void {
     if (this.#isStopped) return
     if (this.#secrets.isPreviousInUse()) {
+      if (this.#renewing !== undefined || this.#isRenewed()) return // the next poll retries
+      this.#renewed.atMs = -Infinity // a denial of the current credentials must not share it
       this.#isRetryingCurrent = this.#secrets.tryCurrent() || this.#isRetryingCurrent
       void this.#authenticate()
     } else if (this.#isRetryingCurrent) {
