@@ -20,6 +20,9 @@ import { waitFor } from '../../kit/wait-for.ts'
 
 /** Changed files are read within this time. */
 const SETTLE_MS = 500
+/** The files are read at least as often; a poll tries denied credentials. */
+const POLL_MS = 2000
+const WATCHED_MS = 200
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 const USER = ['--user', 'app', 'on', '>first', '~*', '+@all']
 
@@ -188,6 +191,17 @@ describe('unusable credentials', () => {
     })
     expect(await connected()).toMatch(/ other$/)
     expect(reloads.slice(2)).toEqual([''])
+  })
+
+  test('that deny a command just before a poll tries them are not used for the next', async () => {
+    for (let waitMs = POLL_MS - 60; waitMs <= POLL_MS; waitMs += 10) {
+      const user = `user${waitMs}`
+      await admin.acl('SETUSER', user, 'on', '>second', '~*', '-@all', '+auth', '+client', '+info')
+      await rotateTo(`${user}:second`)
+      await sleep(waitMs)
+      await countWhile(() => sleep(WATCHED_MS))
+      await rotateTo('app:first')
+    }
   })
 
   test('are not read after the store is closed', async () => {
