@@ -78,6 +78,7 @@ async function measure(
     timeoutMS: MUTANT_MS_MAX,
     reporters: ['progress-append-only'],
     tempDirName: '.mutants',
+    ignorePatterns: ['charts'], // Stryker cannot copy its symbolic link
   })
   const results = await stryker.runMutationTest()
   const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')

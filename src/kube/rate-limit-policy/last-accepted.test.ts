@@ -1,10 +1,12 @@
 // The last accepted spec of a policy stays active, whatever the order of edits, compilations,
-// writes of statuses and changes of the leader. Explores random orders; a failure prints the seed.
+// writes of statuses and of the last version, and changes of the leader. Explores random orders; a
+// failure prints the seed.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Compilation, compile, createCompiler } from '../../policies/compile.ts'
 import type { Policy, PolicySpec } from '../../policies/policy.ts'
 import { POLICY_GRANTS, PolicyWorld } from '../../../test/kit/policies/policy-world.ts'
+import { decodeAccepted, encodeAccepted } from './accepted-specs.ts'
 import type { RateLimitPolicySpec } from './rate-limit-policy.ts'
 import { createPolicyReports } from './report-policies.ts'
 import { createRuleVersions } from './rule-versions.ts'
@@ -30,7 +32,7 @@ const LARGE = { ...specOf('b'), match: Array.from({ length: 4 }, () => ({ key: '
 
 type Step =
   | { readonly kind: 'edit'; readonly at: number; readonly spec: RateLimitPolicySpec }
-  | { readonly kind: 'compile' | 'change leader' }
+  | { readonly kind: 'compile' | 'change leader'; readonly isStored: boolean }
   | { readonly kind: 'write'; readonly result: 'ok' | 'lost' | 'fails' }
 
 const editsTo = (specs: readonly RateLimitPolicySpec[]) =>
@@ -43,28 +45,46 @@ const writes = fc.record({
   kind: fc.constant('write' as const),
   result: fc.constantFrom('ok' as const, 'ok' as const, 'lost' as const, 'fails' as const),
 })
+const compilationsOf = (kind: 'compile' | 'change leader') =>
+  fc.record({ kind: fc.constant(kind), isStored: fc.boolean() })
 const stepsWith = (edits: ReturnType<typeof editsTo>, leaders: number): fc.Arbitrary<Step> =>
   fc.oneof(
     { weight: 4, arbitrary: edits },
-    { weight: 5, arbitrary: fc.constant({ kind: 'compile' as const }) },
+    { weight: 5, arbitrary: compilationsOf('compile') },
     { weight: 4, arbitrary: writes },
-    { weight: leaders, arbitrary: fc.constant({ kind: 'change leader' as const }) },
+    { weight: leaders, arbitrary: compilationsOf('change leader') },
   )
 
 const RUNS = 60
 const { signal } = new AbortController()
 
-/** A leader; `displaced`: policies without limits because an older one has displaced them. */
-function startLeader(world: PolicyWorld, displaced: Set<string>) {
-  const versions = createRuleVersions()
-  /** The generations that this leader has accepted. */
-  const known = new Map<string, number>()
+/** What survives a leader, except statuses. */
+interface Stored {
+  /** The specs in the Secret of the last version, as bytes. */
+  accepted: Buffer
+  /** The generations that a leader accepted in versions that were stored. */
+  readonly generations: Map<string, number>
+  /** Policies without limits because an older one has displaced them. */
+  readonly displaced: Set<string>
+}
+
+const createStored = async (): Promise<Stored> => ({
+  accepted: await encodeAccepted([]),
+  generations: new Map(),
+  displaced: new Set(),
+})
+
+async function startLeader(world: PolicyWorld, stored: Stored) {
+  const { displaced } = stored
+  const versions = createRuleVersions(await decodeAccepted(stored.accepted))
+  /** The generations that must not be lost. */
+  const known = new Map(stored.generations)
   const compiler = createCompiler(POLICY_GRANTS)
   const reports = createPolicyReports({ ...world.reportDeps, versions, limiters: () => [] })
   return {
     reports,
     versions,
-    compile() {
+    async compile(isStored: boolean) {
       const policies = world
         .list()
         .map((policy) => policyOf(policy, [], versions.lastAcceptedOf(policy)))
@@ -78,6 +98,10 @@ function startLeader(world: PolicyWorld, displaced: Set<string>) {
       }
       const kept = verify(policies, compiled, { known, displaced })
       for (const [key, { generation }] of compiled.active) known.set(key, generation)
+      if (isStored) {
+        stored.accepted = await encodeAccepted(versions.unreported(world.list()))
+        for (const [key, { generation }] of compiled.active) stored.generations.set(key, generation)
+      }
       return { kept, compiled }
     },
   }
@@ -123,12 +147,13 @@ test.each<readonly [string, fc.Arbitrary<Step>]>([
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { minLength: 20, maxLength: 40 }), async (all) => {
       const world = new PolicyWorld(['p0', 'p1', 'p2'].map((name) => [name, specOf(name)]))
-      const displaced = new Set<string>()
-      let leader = startLeader(world, displaced)
+      const stored = await createStored()
+      let leader = await startLeader(world, stored)
       for (const step of all) {
         if (step.kind === 'edit') world.edit(`p${step.at}`, step.spec)
-        if (step.kind === 'change leader') leader = startLeader(world, displaced)
-        if (step.kind === 'compile' || step.kind === 'change leader') kept += leader.compile().kept
+        if (step.kind === 'change leader') leader = await startLeader(world, stored)
+        if (step.kind === 'compile' || step.kind === 'change leader')
+          kept += (await leader.compile(step.isStored)).kept
         if (step.kind !== 'write') continue
         world.result = step.result
         const [key] = leader.reports.outdated()
@@ -136,11 +161,11 @@ test.each<readonly [string, fc.Arbitrary<Step>]>([
       }
       // At rest, every status is written once, and a new leader compiles the same rules.
       world.result = 'ok'
-      const { compiled } = leader.compile()
+      const { compiled } = await leader.compile(false)
       for (const key of leader.reports.outdated()) await leader.reports.write(key, signal)
       expect(leader.reports.outdated()).toEqual([])
-      const next = startLeader(world, displaced)
-      expect(next.compile().compiled.version).toBe(compiled.version)
+      const next = await startLeader(world, stored)
+      expect((await next.compile(false)).compiled.version).toBe(compiled.version)
       expect(next.reports.outdated()).toEqual([])
     }),
     { numRuns: RUNS },

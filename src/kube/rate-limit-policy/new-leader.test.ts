@@ -1,37 +1,46 @@
-// A new leader whose watch lags sends no version that is older than those of its predecessor. The
-// API server is a function, and time is simulated.
+// A new leader sends no version that is older than those of its predecessor: neither if its watch
+// lags, nor if the predecessor reported nothing. The API server is a function; time is simulated.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import type { KubeApi } from '../api.ts'
 import { createEventRecorder } from '../events.ts'
+import { KubeError } from '../kube-error.ts'
 import { untilAborted } from '../scheduler.ts'
-import { createPolicyController } from './policy-controller.ts'
+import { createPolicyController, type PolicyControllerDeps } from './policy-controller.ts'
 
 const quiet = () => undefined
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-const policyOf = (requests: number) => ({
+const SECRET = { namespace: 'n', name: 'versions' }
+const policyOf = (generation: number, limit: object) => ({
   metadata: {
-    ...{ name: 'p', namespace: 'n', uid: 'p', resourceVersion: String(requests) },
-    ...{ generation: requests, creationTimestamp: '2026-01-01T00:00:00Z' },
+    ...{ name: 'p', namespace: 'n', uid: 'p', resourceVersion: String(generation) },
+    ...{ generation, creationTimestamp: '2026-01-01T00:00:00Z' },
   },
   spec: {
     ...{ domain: 'd', match: [{ key: 'k' }], mode: 'Enforce', onStoreError: 'Local' },
-    limits: [{ name: 'l', algorithm: 'FixedWindow', requests, window: '1s' }],
+    limits: [{ name: 'l', algorithm: 'FixedWindow', window: '1s', ...limit }],
   },
 })
+type Secret = Readonly<Record<'metadata' | 'data', Readonly<Record<string, string>>>>
 
-test('the first version of a new leader contains changes that its watch has not seen', async () => {
+/** One policy, which watches never deliver, and controllers; no status can be written. */
+function startWorld(given: Partial<PolicyControllerDeps> = {}) {
   const scheduler = createFakeScheduler()
   const metrics = createMetrics()
-  let requests = 1
+  const policies = [policyOf(1, { requests: 1 })]
+  let secret: Secret = { metadata: { resourceVersion: '1' }, data: {} }
   const api: KubeApi = {
-    call: ({ method }) =>
-      Promise.resolve(
-        method === 'GET'
-          ? { items: [policyOf(requests)], metadata: { resourceVersion: String(requests) } }
-          : policyOf(requests),
-      ),
+    call({ method, path, body }) {
+      if (!path.includes('/secrets/')) {
+        const { resourceVersion } = policies.at(-1)?.metadata ?? {}
+        const list = { items: policies.slice(-1), metadata: { resourceVersion } }
+        const lost = new KubeError('lost', { status: 0, reason: 'Unreachable' })
+        return method === 'GET' ? Promise.resolve(list) : Promise.reject(lost)
+      }
+      if (method === 'PATCH') secret = body as Secret
+      return Promise.resolve(secret)
+    },
     async *lines({ signal }) {
       yield* []
       await untilAborted(signal)
@@ -53,22 +62,65 @@ test('the first version of a new leader contains changes that its watch has not 
           publish: ({ version }) => versions.add(version),
         }),
       ...{ isLeading: () => true, store: undefined, onState: quiet, onPort: quiet },
+      ...given,
     })
-  const stopping = new AbortController()
-  const lead = async (controller: ReturnType<typeof create>) => {
+  /** Starts a controller, which watches. */
+  const start = async () => {
+    const stopping = new AbortController()
+    const controller = create()
+    void controller.watch(stopping.signal)
+    await scheduler.advance(1000)
+    return { controller, stopping }
+  }
+  /** The versions that it sends as the leader. */
+  const lead = async ({ controller, stopping }: Awaited<ReturnType<typeof start>>) => {
     versions.clear()
     void controller.lead(stopping.signal)
-    await scheduler.advance(5000)
+    for (let at = 0; at < 100 && versions.size === 0; at++) {
+      await scheduler.advance(100)
+      await new Promise((resolve) => setTimeout(resolve, 5)) // for compression
+    }
     return [...versions]
   }
-  const [follower, other] = [create(), create()]
-  void follower.watch(stopping.signal)
-  await scheduler.advance(1000)
-  requests = 2 // the watch of the follower does not deliver it
-  void other.watch(stopping.signal)
+  const stop = async ({ stopping }: Awaited<ReturnType<typeof start>>) => {
+    stopping.abort()
+    await scheduler.advance(0)
+  }
+  return { scheduler, metrics, policies, start, lead, stop }
+}
+
+test('the first version of a new leader contains changes that its watch has not seen', async () => {
+  const { policies, start, lead, stop } = startWorld()
+  const follower = await start()
+  policies.push(policyOf(2, { requests: 2 })) // the watch of the follower does not deliver it
+  const other = await start()
   const expected = await lead(other)
   expect(expected).toHaveLength(1)
   expect(await lead(follower)).toEqual(expected)
-  stopping.abort()
-  await scheduler.advance(0)
+  await Promise.all([stop(other), stop(follower)])
+})
+
+test('a generation that was accepted stays active although no status contains it', async () => {
+  const serialize: NonNullable<PolicyControllerDeps['store']>['serialize'] = ({ version }) =>
+    Promise.resolve(Buffer.from(version))
+  const { policies, start, lead, stop } = startWorld({ store: { secret: SECRET, serialize } })
+  const first = await start()
+  const expected = await lead(first)
+  expect(expected).toHaveLength(1)
+  await stop(first)
+  policies.push(policyOf(2, { window: 'never' })) // cannot be accepted
+  const second = await start()
+  expect(await lead(second)).toEqual(expected)
+  await stop(second)
+})
+
+test('a replica on standby compiles what it watches, which shows a defect early', async () => {
+  const { policies, metrics, scheduler, start, stop } = startWorld()
+  const { metadata, spec } = policyOf(2, {})
+  policies.push({ spec, metadata: { ...metadata, creationTimestamp: 'invalid' } })
+  const standby = await start()
+  await scheduler.advance(10_000)
+  const { values } = await metrics.backgroundFailures.get()
+  expect(values.map(({ labels }) => labels.task)).toEqual(['compile-policies'])
+  await stop(standby)
 })

@@ -11,18 +11,11 @@ import { runWorkers } from '../run-workers.ts'
 import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
 import { createWorkQueue } from '../work-queue.ts'
 import { createDebounce } from './debounce.ts'
-import { createLastVersion, type LastVersionDeps } from './last-version.ts'
-import { createPolicyReports, type PolicyReports } from './report-policies.ts'
+import { type LastVersionDeps, readAccepted } from './last-version.ts'
+import { createGuard, createLeader, inputsOf, type Leader } from './policy-leader.ts'
 import { createRuleVersions } from './rule-versions.ts'
-import {
-  type CompiledVersion,
-  type LimiterEvents,
-  openRulesPort,
-  type RulesPort,
-  type RulesPortDeps,
-} from './rules-port.ts'
-import { scheduleReports } from './schedule-reports.ts'
-import { affectsRules, policyOf, type PolicyWatch, watchPolicies } from './watch-policies.ts'
+import { openRulesPort, type RulesPortDeps } from './rules-port.ts'
+import { affectsRules, type PolicyWatch, watchPolicies } from './watch-policies.ts'
 
 /** Dependencies of the controller. */
 export interface PolicyControllerDeps extends Pick<RulesPortDeps, 'openServer' | 'onPort'> {
@@ -59,12 +52,10 @@ export interface PolicyController {
 
 /** The name of the controller and of its queue in metrics. */
 const NAME = 'ratelimitpolicy'
-/** The key of the stored version in the queue; those of policies contain a `/`. */
-const VERSION_KEY = 'version'
 const WORKERS = 4
-/** A burst of changes is compiled once, at the latest after COMPILE_MS_MAX. */
-const COMPILE_QUIET_MS = 50
-const COMPILE_MS_MAX = 500
+/** A replica on standby compiles too, so that its first version as the leader takes less time. */
+const STANDBY_QUIET_MS = 5000
+const STANDBY_MS_MAX = 60_000
 /** A write is aborted after 60 s; one that still runs after this time hangs. */
 const STUCK_WRITE_MS = 120_000
 const UNSYNCED_WARNING_MS = 10_000
@@ -77,32 +68,54 @@ const FLUSH_MS_MAX = 500
 export function createPolicyController(deps: PolicyControllerDeps): PolicyController {
   const { scheduler, metrics, log } = deps
   const queue = createWorkQueue({ name: NAME, scheduler, metrics })
+  const compile = createCompiler(deps.grants)
+  const guard = createGuard(deps)
   let leader: Leader | undefined
   const { promise: synced, resolve: markSynced } = Promise.withResolvers<undefined>()
   const onState: PolicyControllerDeps['onState'] = (resource, failure) => {
     deps.onState(resource, failure)
     if (failure === undefined && policies.unsynced().length === 0) markSynced(undefined)
   }
+  const onPolicyChanged = () => {
+    if (leader === undefined) standby.trigger()
+    else leader.onPolicyChanged()
+  }
   const policies = watchPolicies(
     { ...deps, onState },
     (change) => {
-      if (affectsRules(change)) leader?.onPolicyChanged()
+      if (affectsRules(change)) onPolicyChanged()
       else leader?.onStatusChanged()
     },
-    () => leader?.onPolicyChanged(),
+    onPolicyChanged,
   )
+  const standby = createDebounce({
+    ...{ scheduler, quietMs: STANDBY_QUIET_MS, msMax: STANDBY_MS_MAX },
+    run() {
+      guard({ task: 'compile-policies', failed: 'policies not compiled on standby' }, () => {
+        compile(inputsOf(policies, createRuleVersions()))
+      })
+    },
+  })
   return {
-    watch: policies.run,
+    async watch(signal) {
+      await policies.run(signal)
+      standby.cancel()
+    },
     async lead(signal) {
       await policies.refresh(signal) // the watches of a new leader may lag
       await untilSynced({ policies, synced, scheduler, log }, signal)
+      const { store } = deps
+      const stored = store && (await readAccepted({ ...deps, ...store }, signal))
       if (signal.aborted) return
+      const versions = createRuleVersions(stored)
+      standby.cancel()
       const port = openRulesPort(deps, {
         onChange: () => leader?.onStatusChanged(),
         onLeave: (active) => leader?.onLeave(active),
         onAudit: (counts) => leader?.onAudit(counts),
       })
-      leader = createLeader({ ...deps, policies, port, enqueue: queue.addAfter })
+      const enqueue = queue.addAfter
+      leader = createLeader({ ...deps, policies, port, enqueue, compile, guard, versions })
       leader.onPolicyChanged()
       const working = work({ ...deps, queue, write: leader.write }, signal)
       await untilAborted(signal)
@@ -145,117 +158,6 @@ async function untilSynced(
   const namespaces = policies.unsynced()
   log.warn({ namespaces }, 'no rules are sent until all RateLimitPolicies and API keys are listed')
   await isDone
-}
-
-interface Leader {
-  readonly onPolicyChanged: () => void
-  readonly onStatusChanged: () => void
-  readonly onLeave: LimiterEvents['onLeave']
-  readonly onAudit: LimiterEvents['onAudit']
-  readonly write: PolicyReports['write']
-  readonly counts: PolicyReports['counts']
-  readonly stop: () => void
-}
-
-/** Compiles and reports, each once for a burst of changes. */
-function createLeader(
-  deps: PolicyControllerDeps & {
-    readonly policies: PolicyWatch
-    readonly port: RulesPort
-    readonly enqueue: (key: string, ms: number) => void
-  },
-): Leader {
-  const { policies, port, grants, scheduler } = deps
-  const guard = createGuard(deps)
-  const compile = createCompiler(grants)
-  const outputs = createOutputs(deps)
-  const versions = createRuleVersions()
-  const reports = createPolicyReports({
-    ...deps,
-    versions,
-    limiters: port.replicas,
-    nowMs: scheduler.nowMs,
-  })
-  const compiling = createDebounce({
-    scheduler,
-    quietMs: COMPILE_QUIET_MS,
-    msMax: COMPILE_MS_MAX,
-    run() {
-      if (!deps.isLeading()) {
-        compiling.trigger() // the Lease may still be renewed
-        return
-      }
-      const failed = 'policies not compiled: the limiters keep their rules'
-      guard({ task: 'compile-policies', failed }, () => {
-        const given = policies.list().map((policy) => {
-          const secrets = policies.secretsOf(policy.metadata.namespace)
-          return policyOf(policy, secrets, versions.lastAcceptedOf(policy))
-        })
-        const compilation = compile(given)
-        versions.record(compilation.policies, compilation)
-        const { version, resources } = compilation
-        outputs.publish({ version, resources }) // which keep this object
-      })
-      reporting.trigger()
-    },
-  })
-  const reporting = scheduleReports(deps, reports)
-  return {
-    onPolicyChanged: compiling.trigger,
-    onStatusChanged: reporting.trigger,
-    onLeave(active) {
-      guard({ task: 'count-limiters', failed: 'limiter that stops still counts' }, () => {
-        reports.leave(active)
-      })
-    },
-    onAudit(counts) {
-      guard({ task: 'audit-policies', failed: 'hits of policies in Audit not counted' }, () => {
-        if (reports.addAudit(counts)) reporting.trigger()
-        else reporting.recheckLater()
-      })
-    },
-    write: (key, signal) => outputs.write(key, signal) ?? reports.write(key, signal),
-    counts: reports.counts,
-    stop() {
-      compiling.cancel()
-      reporting.cancel()
-    },
-  }
-}
-
-/** Runs functions of the leader; an error is a defect that must not end it: counted and logged. */
-function createGuard({ metrics, log }: Pick<PolicyControllerDeps, 'metrics' | 'log'>) {
-  return ({ task, failed }: { task: string; failed: string }, run: () => void): void => {
-    try {
-      run()
-    } catch (err) {
-      metrics.backgroundFailures.inc({ task })
-      log.error({ err }, failed)
-    }
-  }
-}
-
-/** Sends versions to the limiters, and stores them in the Secret if there is one. */
-function createOutputs(
-  deps: PolicyControllerDeps & {
-    readonly port: RulesPort
-    readonly enqueue: (key: string, ms: number) => void
-  },
-) {
-  const { port, store } = deps
-  const enqueue = (ms: number) => {
-    deps.enqueue(VERSION_KEY, ms)
-  }
-  const stored = store && createLastVersion({ ...deps, ...store, enqueue })
-  return {
-    publish(rules: CompiledVersion) {
-      port.publish(rules)
-      stored?.record(rules)
-    },
-    /** Stores the newest version; `undefined` if the key is that of a policy. */
-    write: (key: string, signal: AbortSignal) =>
-      key === VERSION_KEY ? stored?.write(signal) : undefined,
-  }
 }
 
 /** Writes statuses and versions until the queue is shut down, then drains the writes. */

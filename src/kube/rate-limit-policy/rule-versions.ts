@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Compilation } from '../../policies/compile.ts'
 import type { AcceptedSpec, Policy, PolicyOutcome } from '../../policies/policy.ts'
 import { keyOf } from '../objects.ts'
+import type { UnreportedSpec } from './accepted-specs.ts'
 import type { RateLimitPolicy } from './rate-limit-policy.ts'
 
 /** A policy in the newest compilation; the same object as long as nothing changes. */
@@ -29,6 +30,8 @@ export interface RuleVersions {
   readonly get: (key: string) => CompiledPolicy | undefined
   /** The spec of a policy that was accepted last, even if its status does not have it yet. */
   readonly lastAcceptedOf: (policy: RateLimitPolicy) => AcceptedSpec | undefined
+  /** The specs that were accepted last, of those policies whose status does not have them yet. */
+  readonly unreported: (policies: readonly RateLimitPolicy[]) => readonly UnreportedSpec[]
   /** The number of a version; 0 if it is unknown. */
   readonly numberOf: (version: string) => number
   /** The newest version; empty before the first compilation. */
@@ -38,8 +41,13 @@ export interface RuleVersions {
 /** A limiter that still has an older version counts as one without rules. */
 const VERSIONS_MAX = 1000
 
-/** Creates the record of a process that has compiled nothing. */
-export function createRuleVersions(): RuleVersions {
+/**
+ * Creates the record of a process that has compiled nothing; `stored` has the specs, by uid, that
+ * the previous leader accepted and may not have reported.
+ */
+export function createRuleVersions(
+  stored: ReadonlyMap<string, AcceptedSpec> = new Map(),
+): RuleVersions {
   const numbers = new Map<string, number>()
   let compiled: ReadonlyMap<string, CompiledPolicy> = new Map()
   let [last, newest] = [0, '']
@@ -64,11 +72,29 @@ export function createRuleVersions(): RuleVersions {
     get: (key) => compiled.get(key),
     lastAcceptedOf(policy) {
       const known = compiled.get(keyOf(policy))
-      return known?.uid === policy.metadata.uid ? known.accepted : policy.status?.accepted
+      const { uid } = policy.metadata
+      if (known?.uid === uid) return known.accepted
+      const { accepted } = policy.status ?? {}
+      const before = stored.get(uid)
+      if (before === undefined || before.generation <= generationOf(accepted)) return accepted
+      return { generation: before.generation, spec: before.spec }
     },
+    unreported: (policies) =>
+      policies.flatMap((policy) => {
+        const { uid } = policy.metadata
+        const known = compiled.get(keyOf(policy))
+        if (known?.accepted === undefined || known.uid !== uid) return []
+        const { generation, spec } = known.accepted
+        if (generation <= generationOf(policy.status?.accepted)) return []
+        return [{ uid, generation, spec }]
+      }),
     numberOf: (version) => numbers.get(version) ?? 0,
     newest: () => newest,
   }
+}
+
+function generationOf(accepted: AcceptedSpec | undefined): number {
+  return accepted?.generation ?? 0
 }
 
 function resultOf(

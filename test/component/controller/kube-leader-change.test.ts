@@ -19,7 +19,7 @@ import { startXdsLimiter } from '../../kit/ratelimit/xds-limiter.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
-/** A leader starts within 15 s, and stores a version within 11 s of the one before. */
+/** A leader starts within 15 s. */
 const STORED_MS_MAX = 60_000
 const TEST_MS_MAX = 90_000
 /** The port is retried after at most 30 s. */

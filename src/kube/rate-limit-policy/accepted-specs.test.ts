@@ -1,0 +1,88 @@
+// The accepted specs that a leader stores for the next one.
+import { gzipSync } from 'node:zlib'
+import { expect, test } from '@jest/globals'
+import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
+import {
+  QUIET_LOG,
+  SECRET,
+  startVersionWorld,
+  versionOf,
+} from '../../../test/kit/kube/version-world.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import type { KubeApi } from '../api.ts'
+import { untilAborted } from '../scheduler.ts'
+import { encodeAccepted, type UnreportedSpec } from './accepted-specs.ts'
+import { readAccepted } from './last-version.ts'
+
+const SPECS: readonly UnreportedSpec[] = [
+  {
+    uid: 'p',
+    generation: 3,
+    spec: {
+      ...{ domain: 'd', mode: 'Audit', onStoreError: 'Deny', replaces: ['l'] },
+      match: [
+        { key: 'a', value: 'x*' },
+        { key: 'k', secretSelector: { matchLabels: { tier: 'gold' } } },
+      ],
+      limits: [
+        { name: 'l', algorithm: 'TokenBucket', requests: 1, window: '1s', burst: 9 },
+        { name: 'm', algorithm: 'FixedWindow', unlimited: true },
+      ],
+    },
+  },
+  {
+    ...{ uid: 'q', generation: 1 },
+    spec: {
+      ...{ mode: 'Enforce', onStoreError: 'Local', limits: [] },
+      match: [{ key: 'k', secretRef: { name: 's' } }],
+    },
+  },
+]
+
+/** Reads the specs from the API server; the result, and the lines that are logged. */
+async function read(api: Pick<KubeApi, 'call'>, scheduler = createFakeScheduler()) {
+  const metrics = createMetrics()
+  const logged: string[] = []
+  const log = { ...QUIET_LOG, warn: (_: unknown, msg?: string) => logged.push(msg ?? '') }
+  const given = { api, secret: SECRET, scheduler, metrics, log }
+  const reading = readAccepted(given, new AbortController().signal)
+  await scheduler.advance(5000)
+  const specs = [...(await reading).values()]
+  const { values } = await metrics.backgroundFailures.get()
+  return { specs, logged, failures: values.map(({ labels, value }) => [labels.task, value]) }
+}
+
+test('a new leader reads the specs that its predecessor stored', async () => {
+  const { api, scheduler, startLeader, advance } = startVersionWorld()
+  expect(await read(api, scheduler)).toEqual({ specs: [], logged: [], failures: [] })
+  startLeader().send(versionOf('a'), SPECS)
+  await advance(1000)
+  expect(await read(api, scheduler)).toEqual({ specs: SPECS, logged: [], failures: [] })
+})
+
+const dataOf = (bytes: Uint8Array) => ({
+  data: { 'accepted.json.gz': Buffer.from(bytes).toString('base64') },
+})
+const withoutLimits = gzipSync('[{"uid":"p","generation":1,"spec":{"match":[]}}]')
+const truncated = await encodeAccepted(SPECS).then((bytes) => bytes.subarray(0, -9))
+const responses: readonly (readonly [string, KubeApi['call']])[] = [
+  ['is missing', () => Promise.reject(new Error('not found'))],
+  ['is truncated', () => Promise.resolve(dataOf(truncated))],
+  ['has other content', () => Promise.resolve(dataOf(withoutLimits))],
+  ['decompresses to 33 MiB', () => Promise.resolve(dataOf(gzipSync(Buffer.alloc(33 << 20))))],
+  [
+    'is not read within 5 s',
+    async ({ signal = AbortSignal.abort() }) => {
+      await untilAborted(signal)
+      throw new Error('aborted')
+    },
+  ],
+]
+
+test.each(responses)('without the specs, a leader starts: the Secret %s', async (_name, call) => {
+  expect(await read({ call })).toEqual({
+    specs: [],
+    logged: ['accepted specs of the previous leader not read'],
+    failures: [['read-version', 1]],
+  })
+})

@@ -1,0 +1,116 @@
+// The leader of RateLimitPolicies: compiles them, sends the rules to the limiters, and reports the
+// result in the status of each policy.
+import type { CompiledPolicies } from '../../policies/compile.ts'
+import type { Policy } from '../../policies/policy.ts'
+import { createDebounce } from './debounce.ts'
+import type { PolicyControllerDeps } from './policy-controller.ts'
+import { createPolicyReports, type PolicyReports } from './report-policies.ts'
+import type { RuleVersions } from './rule-versions.ts'
+import type { LimiterEvents, RulesPort } from './rules-port.ts'
+import { scheduleReports } from './schedule-reports.ts'
+import { createVersionSender } from './send-versions.ts'
+import { policyOf, type PolicyWatch } from './watch-policies.ts'
+
+/** The key of the stored version in the queue; those of policies contain a `/`. */
+const VERSION_KEY = 'version'
+/** A burst of changes is compiled once, at the latest after COMPILE_MS_MAX. */
+const COMPILE_QUIET_MS = 50
+const COMPILE_MS_MAX = 500
+
+/** What the leader does on events. */
+export interface Leader {
+  readonly onPolicyChanged: () => void
+  readonly onStatusChanged: () => void
+  readonly onLeave: LimiterEvents['onLeave']
+  readonly onAudit: LimiterEvents['onAudit']
+  readonly write: PolicyReports['write']
+  readonly counts: PolicyReports['counts']
+  readonly stop: () => void
+}
+
+/** Compiles and reports, each once for a burst of changes. */
+export function createLeader(
+  deps: PolicyControllerDeps & {
+    readonly policies: PolicyWatch
+    readonly port: RulesPort
+    readonly enqueue: (key: string, ms: number) => void
+    readonly compile: (policies: readonly Policy[]) => CompiledPolicies
+    readonly guard: ReturnType<typeof createGuard>
+    readonly versions: RuleVersions
+  },
+): Leader {
+  const { policies, port, scheduler, compile, guard, versions } = deps
+  const enqueueVersion = (ms: number) => {
+    deps.enqueue(VERSION_KEY, ms)
+  }
+  const sender = createVersionSender({ ...deps, enqueue: enqueueVersion })
+  const reports = createPolicyReports({
+    ...deps,
+    limiters: port.replicas,
+    nowMs: scheduler.nowMs,
+  })
+  const compiling = createDebounce({
+    scheduler,
+    quietMs: COMPILE_QUIET_MS,
+    msMax: COMPILE_MS_MAX,
+    run() {
+      if (!deps.isLeading()) {
+        compiling.trigger() // the Lease may still be renewed
+        return
+      }
+      const failed = 'policies not compiled: the limiters keep their rules'
+      guard({ task: 'compile-policies', failed }, () => {
+        const compilation = compile(inputsOf(policies, versions))
+        versions.record(compilation.policies, compilation)
+        const { version, resources } = compilation
+        // The limiters' port keeps this object.
+        sender.send({ version, resources }, versions.unreported(policies.list()))
+      })
+      reporting.trigger()
+    },
+  })
+  const reporting = scheduleReports(deps, reports)
+  return {
+    onPolicyChanged: compiling.trigger,
+    onStatusChanged: reporting.trigger,
+    onLeave(active) {
+      guard({ task: 'count-limiters', failed: 'limiter that stops still counts' }, () => {
+        reports.leave(active)
+      })
+    },
+    onAudit(counts) {
+      guard({ task: 'audit-policies', failed: 'hits of policies in Audit not counted' }, () => {
+        if (reports.addAudit(counts)) reporting.trigger()
+        else reporting.recheckLater()
+      })
+    },
+    write: (key, signal) =>
+      key === VERSION_KEY && sender.write ? sender.write(signal) : reports.write(key, signal),
+    counts: reports.counts,
+    stop() {
+      compiling.cancel()
+      sender.stop()
+      reporting.cancel()
+    },
+  }
+}
+
+/** Runs functions of the leader; an error is a defect that must not end it: counted and logged. */
+export function createGuard({ metrics, log }: Pick<PolicyControllerDeps, 'metrics' | 'log'>) {
+  return ({ task, failed }: { task: string; failed: string }, run: () => void): void => {
+    try {
+      run()
+    } catch (err) {
+      metrics.backgroundFailures.inc({ task })
+      log.error({ err }, failed)
+    }
+  }
+}
+
+/** The policies as the compiler reads them. */
+export function inputsOf(policies: PolicyWatch, versions: Pick<RuleVersions, 'lastAcceptedOf'>) {
+  return policies.list().map((policy) => {
+    const secrets = policies.secretsOf(policy.metadata.namespace)
+    return policyOf(policy, secrets, versions.lastAcceptedOf(policy))
+  })
+}

@@ -1,0 +1,149 @@
+// The Secret with the last version of the rules, its API server, and leaders that store versions in
+// it and send them. The API server is a function, and time is simulated.
+import { gunzipSync } from 'node:zlib'
+import { createMetrics } from '../../../src/telemetry/metrics.ts'
+import type { KubeApi } from '../../../src/kube/api.ts'
+import { KubeError } from '../../../src/kube/kube-error.ts'
+import type { CompiledVersion } from '../../../src/kube/rate-limit-policy/rules-port.ts'
+import {
+  createVersionSender,
+  type SendVersionsDeps,
+} from '../../../src/kube/rate-limit-policy/send-versions.ts'
+import { runWorkers } from '../../../src/kube/run-workers.ts'
+import { createWorkQueue } from '../../../src/kube/work-queue.ts'
+import { createFakeScheduler, type FakeScheduler } from '../fake-scheduler.ts'
+
+/** The Secret. */
+export const SECRET = { namespace: 'n', name: 'versions' }
+/** The key of the version in the Secret. */
+export const VERSION_KEY = 'version.pb.gz'
+const PATH = `/api/v1/namespaces/${SECRET.namespace}/secrets/${SECRET.name}`
+/** Waited for only if a version is too large: otherwise a call follows the compression. */
+const COMPRESSION_MS_MAX = 200
+const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined }
+/** Drops every line. */
+export const QUIET_LOG = { ...quiet, error: () => undefined }
+
+/** A version whose resources are its name. */
+export const versionOf = (version: string, bytes = Buffer.from(version)): CompiledVersion => ({
+  version,
+  resources: [bytes],
+})
+
+interface Patch {
+  readonly metadata: { resourceVersion: string; annotations: Readonly<Record<string, string>> }
+  readonly data: Readonly<Record<string, string>>
+}
+
+/** What happens to a call, and how long it takes. */
+export type Fate = () => { readonly ms: number; readonly fault?: 'before' | 'after' }
+
+/** A Secret and its API server; `onCall` is called at the start of each call. */
+function startServer(scheduler: FakeScheduler, fate: Fate, onCall: (method: string) => void) {
+  let secret: { metadata: object; data?: Readonly<Record<string, string>> } | undefined = {
+    metadata: { resourceVersion: '1' },
+  }
+  let revision = 1
+  /** Every version that was stored. */
+  const history: string[] = []
+  const decode = (data: Readonly<Record<string, string>>) =>
+    gunzipSync(Buffer.from(data[VERSION_KEY] ?? '', 'base64')).toString()
+  const operate = ({ method, body }: { method: string; body?: unknown }) => {
+    if (secret === undefined) throw new KubeError('none', { status: 404, reason: 'NotFound' })
+    if (method === 'GET') return secret
+    const { metadata, data } = body as Patch
+    if (metadata.resourceVersion !== String(revision))
+      throw new KubeError('changed', { status: 409, reason: 'Conflict' })
+    revision++
+    secret = { metadata: { ...metadata, resourceVersion: String(revision) }, data }
+    history.push(decode(data))
+    return secret
+  }
+  const lost = () => new KubeError('lost', { status: 0, reason: 'Unreachable' })
+  const api: Pick<KubeApi, 'call'> = {
+    async call(call) {
+      const { method, path } = call
+      if (path !== PATH) throw new Error(path)
+      onCall(method)
+      const { ms, fault } = fate()
+      await new Promise<void>((resolve) => scheduler.after(ms, resolve))
+      if (fault === 'before') throw lost()
+      const result = operate(call)
+      if (fault === 'after') throw lost()
+      return result
+    },
+  }
+  return {
+    ...{ api, history },
+    stored: () => secret?.data && decode(secret.data),
+    annotation: () => (secret?.metadata as Partial<Patch['metadata']>).annotations,
+    remove: () => (secret = undefined),
+    restore: (data?: Readonly<Record<string, string>>) =>
+      (secret = { metadata: { resourceVersion: String(revision) }, ...(data && { data }) }),
+  }
+}
+
+/** Starts it with a Secret that is empty; time advances in steps of `stepMs`. */
+export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) {
+  const scheduler = createFakeScheduler()
+  const metrics = createMetrics()
+  const calls: { method: string; atMs: number }[] = []
+  /** The number of versions that are being compressed, which happens in another thread. */
+  let compressing = 0
+  const server = startServer(scheduler, fate, (method) => {
+    calls.push({ method, atMs: scheduler.nowMs() })
+    if (method === 'GET') compressing = Math.max(0, compressing - 1)
+  })
+  /** The versions that limiters receive, with the version that is stored then. */
+  const sent: { readonly version: string; readonly atMs: number; stored?: string | undefined }[] =
+    []
+  const startLeader = (given: Partial<SendVersionsDeps> = {}) => {
+    const queue = createWorkQueue({ name: 'q', scheduler, metrics })
+    const crashing = new AbortController()
+    const serialize = ({ resources }: CompiledVersion) => {
+      compressing++
+      return Promise.resolve(Buffer.concat(resources))
+    }
+    const sender = createVersionSender({
+      api: server.api,
+      store: { secret: SECRET, serialize },
+      port: {
+        publish: ({ version }) =>
+          sent.push({ version, atMs: scheduler.nowMs(), stored: server.stored() }),
+      },
+      isLeading: () => true,
+      enqueue: (ms) => {
+        queue.addAfter('version', ms)
+      },
+      ...{ scheduler, random: () => 0.5, metrics, log: QUIET_LOG },
+      ...given,
+    })
+    const reconcile = (_key: string, signal: AbortSignal) =>
+      sender.write?.(signal) ?? Promise.resolve({})
+    const options = { name: 'q', queue, workers: 1, reconcile, scheduler, metrics, log: QUIET_LOG }
+    void runWorkers(options, crashing.signal)
+    const crash = () => {
+      crashing.abort()
+      queue.shutDown()
+      sender.stop()
+    }
+    return { ...sender, crash }
+  }
+  const advance = async (ms: number) => {
+    for (let left = ms; left > 0; left -= stepMs) {
+      await scheduler.advance(Math.min(left, stepMs))
+      for (let i = 0; i < COMPRESSION_MS_MAX && compressing > 0; i++)
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      compressing = 0
+    }
+  }
+  const failures = async () => {
+    const { values } = await metrics.backgroundFailures.get()
+    return values.find(({ labels }) => labels.task === 'store-version')?.value ?? 0
+  }
+  return {
+    ...server,
+    ...{ scheduler, metrics, calls, sent, startLeader, advance, failures },
+    writes: () => calls.filter(({ method }) => method === 'PATCH'),
+  }
+}
