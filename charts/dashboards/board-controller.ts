@@ -42,7 +42,7 @@ export const controller: Board = {
         },
         {
           title: 'Limiters',
-          description: 'Limiters with the newest rules, with others, and disconnected ones.',
+          description: 'current: have the newest rules. outdated: others. missing: disconnected.',
           unit: 'short',
           queries: [line(`sum by (state) (${ours('policyLimiters')})`, '{{state}}')],
         },

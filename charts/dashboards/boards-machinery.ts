@@ -18,7 +18,7 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Decisions by source',
-          description: 'store: in Redis; deny-cache: without Redis; fallback: counted locally.',
+          description: 'store: by Redis; deny-cache: over the limit; fallback: locally.',
           unit: 'ops',
           queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
@@ -118,15 +118,16 @@ export const edgeBoard: Board = {
         },
         {
           title: 'Denied by local limits',
-          description: 'The fallback limits apply while the limiter is unavailable.',
+          description:
+            'local_fallback applies while the limiter is unavailable, the others always.',
           unit: 'reqps',
           queries: [rateBy(edge('localDenied'), ['envoy_local_http_ratelimit_prefix'])],
         },
         {
-          title: 'Calls of the limiter for redirects',
+          title: 'Calls to the limiter for redirects',
           description:
             'Redirects within the allowance cause no call. Calls after a 404 response are not ' +
-            'included. Without a response of the limiter, the local limit applies.',
+            'included. no response: the local limit applies.',
           unit: 'reqps',
           queries: [
             {
@@ -266,7 +267,7 @@ export const dependencies: Board = {
         },
         {
           title: 'Invalidations',
-          description: 'queued: not yet confirmed by the cache. dropped: not retried.',
+          description: 'Deletions of entries. queued: not confirmed yet. dropped: not retried.',
           unit: 'short',
           queries: [
             line(`sum(${ours('linkCacheInvalidationsQueued')})`, 'queued'),

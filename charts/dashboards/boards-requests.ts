@@ -183,7 +183,7 @@ export const create: Board = {
         },
         {
           title: 'Claims',
-          description: 'Conditional inserts that reserve a code. A read resolves unknown ones.',
+          description: 'Conditional inserts that reserve a code. A read resolves unknown results.',
           unit: 'ops',
           queries: [rateBy(ours('claims'), ['result'])],
         },
