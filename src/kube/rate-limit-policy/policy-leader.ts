@@ -2,13 +2,13 @@
 // result in the status of each policy.
 import type { CompiledPolicies } from '../../policies/compile.ts'
 import type { Policy } from '../../policies/policy.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { createDebounce } from './debounce.ts'
-import type { PolicyControllerDeps } from './policy-controller.ts'
-import { createPolicyReports, type PolicyReports } from './report-policies.ts'
+import { createPolicyReports, type PolicyReports, type ReportDeps } from './report-policies.ts'
 import type { RuleVersions } from './rule-versions.ts'
 import type { LimiterEvents, RulesPort } from './rules-port.ts'
 import { scheduleReports } from './schedule-reports.ts'
-import { createVersionSender } from './send-versions.ts'
+import { createVersionSender, type SendVersionsDeps } from './send-versions.ts'
 import { policyOf, type PolicyWatch } from './watch-policies.ts'
 
 /** The key of the stored version in the queue; those of policies contain a `/`. */
@@ -28,17 +28,20 @@ export interface Leader {
   readonly stop: () => void
 }
 
+/** Dependencies of the leader. */
+export interface LeaderDeps
+  extends Omit<SendVersionsDeps, 'enqueue' | 'port'>, Omit<ReportDeps, 'limiters' | 'nowMs'> {
+  readonly policies: PolicyWatch
+  readonly port: RulesPort
+  readonly enqueue: (key: string, ms: number) => void
+  readonly compile: (policies: readonly Policy[]) => CompiledPolicies
+  readonly guard: ReturnType<typeof createGuard>
+  readonly versions: RuleVersions
+  readonly log: Log
+}
+
 /** Compiles and reports, each once for a burst of changes. */
-export function createLeader(
-  deps: PolicyControllerDeps & {
-    readonly policies: PolicyWatch
-    readonly port: RulesPort
-    readonly enqueue: (key: string, ms: number) => void
-    readonly compile: (policies: readonly Policy[]) => CompiledPolicies
-    readonly guard: ReturnType<typeof createGuard>
-    readonly versions: RuleVersions
-  },
-): Leader {
+export function createLeader(deps: LeaderDeps): Leader {
   const { policies, port, scheduler, compile, guard, versions } = deps
   const enqueueVersion = (ms: number) => {
     deps.enqueue(VERSION_KEY, ms)
@@ -96,7 +99,7 @@ export function createLeader(
 }
 
 /** Runs functions of the leader; an error is a defect that must not end it: counted and logged. */
-export function createGuard({ metrics, log }: Pick<PolicyControllerDeps, 'metrics' | 'log'>) {
+export function createGuard({ metrics, log }: Pick<LeaderDeps, 'metrics' | 'log'>) {
   return ({ task, failed }: { task: string; failed: string }, run: () => void): void => {
     try {
       run()
