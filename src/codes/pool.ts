@@ -16,6 +16,14 @@ export interface Pool {
   readonly secretFingerprint: string
 }
 
+/** A conditional change of the counters `from`: `claimed` becomes `to`, `minted` at least `to`. */
+export interface RaiseChange {
+  readonly pool: string
+  readonly from: Pick<Pool, 'claimed' | 'minted'>
+  readonly to: number
+  readonly writerId: string
+}
+
 /** The level of a pool: codes that are minted and not claimed. */
 export function levelOf(pool: Pick<Pool, 'minted' | 'claimed'>): number {
   return (pool.minted - pool.claimed) * BLOCK_SIZE

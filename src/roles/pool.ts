@@ -19,7 +19,9 @@ const poolsShape = z.array(
 /** `pool status`. */
 export const role = defineRole({
   usage: 'pool status [--json]',
-  about: 'Shows how many codes each pool contains, and how long they last at the measured rate.',
+  about:
+    'Shows how many codes each pool contains, and how long they last at the measured rate.\n' +
+    'See also: curtail pool raise --help',
   settings: clientSettings,
   run: async ({ config, args }) => {
     const json = args.includes('--json')

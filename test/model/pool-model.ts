@@ -1,9 +1,12 @@
-// A model store of a pool and its blocks; Jobs that run the real refillPool() and pods that run the
-// real claimBlock(). A mutant replaces dependencies of the real code.
+// A model store of a pool and its blocks; Jobs that run the real refillPool(), pods that run the
+// real claimBlock(), and operators that run the real raisePool(). A mutant replaces dependencies of
+// the real code.
+import { mintBlock } from '../../src/codes/block.ts'
 import type { Pool } from '../../src/codes/pool.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import { claimBlock, type ClaimBlockDeps } from '../../src/create/claim-block.ts'
+import { raisePool, type RaisePoolDeps } from '../../src/pools/raise-pool.ts'
 import { refillPool, type RefillDeps } from '../../src/pools/refill-pool.ts'
 import type { Model } from './explore.ts'
 import {
@@ -23,6 +26,10 @@ export interface PoolSetup extends PoolMutation {
   readonly pods: readonly number[]
   /** The number of blocks in the initial pool. */
   readonly minted?: number
+  /** The block to which each operator raises the pool. */
+  readonly operators?: readonly number[]
+  /** Blocks that were issued before the pool was restored: pods start when it is raised. */
+  readonly lost?: number
   /** Replaces dependencies of the real code. */
   readonly mutatePod?: (
     deps: ClaimBlockDeps,
@@ -45,18 +52,28 @@ export function poolScenario(setup: PoolSetup): { model: Model<PoolState>; proce
     { length: minted },
     (_, i) => [i + 1, `block ${String(i + 1)}`] as const,
   )
+  const lost = new Set(
+    Array.from({ length: setup.lost ?? 0 }, (_, i) => [
+      `block ${String(i + 1)}`,
+      ...mintBlock(permutation, { poolNumber: 0, seq: i + 1 }, () => false),
+    ]).flat(),
+  )
   const model: Model<PoolState> = {
-    initial: { minted, claimed: 0, writerId: null, blocks, issued: [], problems: [] },
+    initial: { minted, claimed: 0, writerId: null, blocks, issued: [], skipped: 0, problems: [] },
     apply: (state, op) => applyPoolOp(state, op, setup),
     finish: (state, _, outcome) =>
       outcome === 'done'
         ? state
         : { ...state, problems: [...state.problems, String(outcome)].sort() },
-    broken: brokenPools,
+    broken: (state, run) => {
+      const isReused = state.issued.some((code) => lost.has(code))
+      return [...brokenPools(state, run), ...(isReused ? ['a lost code was issued'] : [])]
+    },
   }
   const jobs = setup.jobs.map((target, i) => jobOf(`job ${String(i)}`, target, setup))
   const pods = setup.pods.map((claims, i) => podOf(`pod ${String(i)}`, claims, setup))
-  return { model, processes: [...jobs, ...pods] }
+  const operators = (setup.operators ?? []).map((to, i) => operatorOf(`operator ${String(i)}`, to))
+  return { model, processes: [...jobs, ...pods, ...operators] }
 }
 
 /** A Job that is retried after a store error, as Kubernetes does. */
@@ -86,8 +103,47 @@ function jobOf(name: string, target: number, { mutateJob }: PoolSetup): Process 
   }
 }
 
+/** The last claimed block; 0 if the store fails. */
+async function readClaimed({ codes }: Pick<ClaimBlockDeps, 'codes'>): Promise<number> {
+  try {
+    return (await codes.readPoolSerial(POOL))?.claimed ?? 0
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    return 0
+  }
+}
+
+/** An operator: the command is repeated after an error of the store. */
+function operatorOf(name: string, to: number): Process {
+  return {
+    name,
+    async run(perform) {
+      const raiseClaimed: RaisePoolDeps['raiseClaimed'] = async (change) => {
+        const { minted, claimed } = change.from
+        const from = [minted, claimed, null] satisfies PoolRow
+        return Boolean(await perform('write', ['raise', from, change.to, change.writerId]))
+      }
+      const deps: RaisePoolDeps = {
+        codes: codesOf(perform),
+        raiseClaimed,
+        newWriterId: () => name,
+      }
+      for (let run = 0; run < 3; run++) {
+        try {
+          const { after } = await raisePool(deps, { pool: POOL, to })
+          return after.claimed < to ? 'the pool is not raised' : 'done'
+        } catch (error) {
+          if (!(error instanceof StoreError)) throw error
+        }
+      }
+      return 'done'
+    },
+  }
+}
+
 /** A pod that claims up to `claims` blocks, or until the pool is empty. */
-function podOf(name: string, claims: number, { mutatePod }: PoolSetup): Process {
+function podOf(name: string, claims: number, setup: PoolSetup): Process {
+  const { mutatePod, lost = 0 } = setup
   return {
     name,
     async run(perform) {
@@ -100,6 +156,8 @@ function podOf(name: string, claims: number, { mutatePod }: PoolSetup): Process 
         newWriterId: () => `${name}.${String(ids++)}`,
         pause: () => Promise.resolve(),
       }
+      const isRaised = lost === 0 || (await readClaimed(deps)) >= lost
+      if (!isRaised) return 'done' // it is not started
       for (let i = 0; i < claims; i++) {
         const claimed = await claimBlock(mutatePod?.(deps, { name, perform }) ?? deps)
         if (claimed.kind === 'block') await perform('local', ['issue', ...claimed.codes])

@@ -36,6 +36,18 @@ export const poolScenarios: readonly NamedPool[] = [
     timeouts: 1,
     crashes: 0,
   },
+  {
+    name: '2 restored blocks, 3 lost: raised twice, 1 Job, 1 pod',
+    setup: { jobs: [1], pods: [1], minted: 2, operators: [4, 3], lost: 3 },
+    timeouts: 1,
+    crashes: 1,
+  },
+  {
+    name: '3 existing blocks, a raise while 1 Job and 1 pod run',
+    setup: { jobs: [2], pods: [2], minted: 3, operators: [2] },
+    timeouts: 1,
+    crashes: 0,
+  },
 ]
 
 /** Larger scenarios, for the fault tests. */
@@ -117,6 +129,13 @@ export const poolMutants: readonly PoolMutant[] = [
     timeouts: 0,
     crashes: 0,
     breaks: 'a code was issued twice',
+  },
+  {
+    name: 'the raise does not compare',
+    setup: { jobs: [], pods: [3, 1], minted: 3, operators: [2], raiseWithoutComparing: true },
+    timeouts: 0,
+    crashes: 0,
+    breaks: 'the level counts a missing block',
   },
   {
     name: 'pool-empty from a read that is not serial',

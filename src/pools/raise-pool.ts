@@ -1,0 +1,40 @@
+// Skips blocks of a pool after a restore from a backup: blocks that were claimed since the backup
+// are in use, although the restored pool contains them. May be repeated, and may be killed at any
+// time; concurrent claims, refills and other raises are safe.
+import { randomUUID } from 'node:crypto'
+import type { CodeStore } from '../codes/code-store.ts'
+import type { Pool, RaiseChange } from '../codes/pool.ts'
+
+/** Dependencies. */
+export interface RaisePoolDeps {
+  readonly codes: Pick<CodeStore, 'readPoolSerial'>
+  /**
+   * Sets `claimed` to `to`, and `minted` to at least `to`, if the row still has the counters
+   * `from`; resolves to whether it had. Throws StoreError.
+   */
+  readonly raiseClaimed: (change: RaiseChange) => Promise<boolean>
+  /** A unique id, which no claim has. */
+  readonly newWriterId?: () => string
+}
+
+/** Each attempt fails only if another process has changed the counters since the read. */
+const ATTEMPTS_MAX = 100
+
+/**
+ * Raises `claimed` of a pool to at least `to`; resolves to the counters before and after. Throws
+ * StoreError, after which it may be repeated.
+ */
+export async function raisePool(
+  { codes, raiseClaimed, newWriterId = randomUUID }: RaisePoolDeps,
+  { pool, to }: { readonly pool: string; readonly to: number },
+): Promise<{ readonly before: Pool; readonly after: Pool }> {
+  let before: Pool | undefined
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const row = await codes.readPoolSerial(pool)
+    if (row === undefined) throw new Error(`unknown pool ${pool}`)
+    before ??= row
+    if (row.claimed >= to) return { before, after: row }
+    await raiseClaimed({ pool, from: row, to, writerId: newWriterId() })
+  }
+  throw new Error(`the counters of pool ${pool} changed during ${ATTEMPTS_MAX} attempts`)
+}
