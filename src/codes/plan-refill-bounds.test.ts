@@ -117,6 +117,7 @@ test('a reconcile is requeued when the next step is due, at least a second later
   expect(plan({ jobs: [job()] }).requeueAfterMs).toBe(15_000) // a Job is running
   expect(plan({ ...low, history: finished('Failed', 1) }).requeueAfterMs).toBe(5000)
   expect(plan({ jobs: [kept(4000)], history: past }).requeueAfterMs).toBe(4000)
+  expect(plan({ jobs: [kept(9000), kept(4000)], history: past }).requeueAfterMs).toBe(4000)
   expect(plan({ jobs: [kept(1)], history: past }).requeueAfterMs).toBe(1000)
   expect(plan({ jobs: [{ ...kept(4000), isDeleting: true }] }).requeueAfterMs).toBeUndefined()
 })

@@ -54,8 +54,8 @@ test('the window, the spacing and the span are exact to the millisecond', () => 
 test('rates below one code per second count; no claims or a decrease give 0', () => {
   const rate = (blocks: number) =>
     sustainedRateOf([
-      { atMs: 0, claimed: 100 },
-      { atMs: 10_000_000, claimed: 100 + blocks },
+      { atMs: 5_000_000, claimed: 100 },
+      { atMs: 15_000_000, claimed: 100 + blocks },
     ])
   expect([rate(2), rate(1), rate(0), rate(-50)]).toEqual([0.1, 0, 0, 0])
 })
