@@ -51,7 +51,7 @@ function grpcFault(code: CallFault['code'], details: string): HeaderFault {
   return { kind: 'grpc', fault: { code, details } }
 }
 
-interface RawHeaders {
+class RawHeaders {
   method: string | undefined
   scheme: string | undefined
   path: string | undefined
@@ -81,15 +81,7 @@ export function parseCallHeaders(
 
 /** The relevant fields; `undefined` if HTTP/2 does not allow one of the fields (RFC 9113 §8). */
 function collect(fields: readonly HeaderField[]): RawHeaders | undefined {
-  const headers: RawHeaders = {
-    method: undefined,
-    scheme: undefined,
-    path: undefined,
-    type: undefined,
-    encoding: undefined,
-    timeout: undefined,
-    traceparent: undefined,
-  }
+  const headers = new RawHeaders()
   let mayBePseudo = true
   for (const { name, value, isValid } of fields) {
     if (!isValid) return undefined

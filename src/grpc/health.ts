@@ -3,6 +3,7 @@
 import type { CallStream } from './http2/call-stream.ts'
 import type { CallFault, UnaryResponse } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
+import { singleMessage } from './unary-call.ts'
 import { WireReader } from '../protobuf/wire-reader.ts'
 import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
 import { WireWriter } from '../protobuf/wire-writer.ts'
@@ -19,10 +20,7 @@ const ENTRY_VALUE = tagOf(2, DELIMITED)
 const statusNumbers = { SERVING: 1, NOT_SERVING: 2, SERVICE_UNKNOWN: 3 } as const
 type Status = keyof typeof statusNumbers
 
-const unknownService: CallFault = {
-  code: 'NOT_FOUND',
-  details: 'unknown service',
-}
+const unknownService: CallFault = { code: 'NOT_FOUND', details: 'unknown service' }
 const malformed: CallFault = {
   code: 'INTERNAL',
   details: 'the message is not a valid HealthCheckRequest',
@@ -99,10 +97,6 @@ export function createHealthService(): HealthService {
 const unreadUpdates: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: 'the client has not read earlier updates',
-}
-const singleMessage: CallFault = {
-  code: 'UNIMPLEMENTED',
-  details: 'the method accepts exactly one message',
 }
 
 /** The service of a request; `undefined` if the request is malformed. */

@@ -50,7 +50,7 @@ interface Method {
 }
 
 /** The dependencies of the transport. */
-export type TransportDeps = CallDeps &
+type TransportDeps = CallDeps &
   ConnectionAge & {
     /** Called when a bound of the process rejects an amount, or closes a connection. */
     readonly onShed?: (kind: BoundKind) => void

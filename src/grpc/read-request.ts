@@ -88,7 +88,7 @@ function readDescriptor(reader: WireReader, before: number): ReceivedDescriptor 
     const tag = reader.tag()
     if (tag === DESCRIPTOR_ENTRIES) target.entries.push(readEntry(reader, target.entries.length))
     else if (tag === DESCRIPTOR_HITS) target.hits = readWrapped(reader, target.hits ?? 0)
-    else if (tag === DESCRIPTOR_IS_NEGATIVE) target.isNegative = readBool(reader)
+    else if (tag === DESCRIPTOR_IS_NEGATIVE) target.isNegative = reader.bool()
     else if (tag === DESCRIPTOR_LIMIT) readLimit(reader, target)
     else reader.skip(tag)
   }
@@ -140,21 +140,11 @@ function readWrapped(reader: WireReader, before: number): number {
   return value
 }
 
-function readBool(reader: WireReader): boolean {
-  const low = reader.varint()
-  return low !== 0 || reader.high !== 0
-}
-
 function descriptorOf(sent: ReceivedDescriptor, hitsEach: number): Descriptor {
   const { entries, requestsPerUnit, isNegative } = sent
   const override = sent.hasLimit ? { requestsPerUnit, unit: unitOf(sent.unit) } : undefined
-  const hits = isNegative ? negative(sent.hits ?? hitsEach) : sent.hits
+  const hits = isNegative ? 0 - (sent.hits ?? hitsEach) : sent.hits // never -0
   return { entries, override, hits }
-}
-
-/** Hits to refund; avoids -0. */
-function negative(hits: number): number {
-  return hits === 0 ? 0 : -hits
 }
 
 function unitOf(number: number): Unit {

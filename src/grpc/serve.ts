@@ -1,11 +1,11 @@
 // The gRPC listener: a port or a unix socket, optional TLS, a limit on connections, and a graceful
 // shutdown. Passes each connection to the transport, which implements HTTP/2.
 import { lstat, rm } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { within } from '../resilience/deadline.ts'
 import { OperatorError } from '../process/role.ts'
 import type { BoundKind } from './http2/process-bounds.ts'
-import { createHttp2Transport, type TransportDeps } from './http2-transport.ts'
+import { createHttp2Transport } from './http2-transport.ts'
 import type { GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
 import { isCertificateFor, type TlsFiles } from '../process/tls-files.ts'
@@ -22,14 +22,13 @@ export interface GrpcServer {
   close(): Promise<void>
 }
 
-/** The dependencies of the server; `createTransport` and the times have defaults. */
+/** The dependencies of the server. */
 export interface GrpcServeDeps extends CallDeps {
   readonly config: GrpcConfig
   /** Called with errors outside of calls, such as an unreadable certificate. */
   readonly onError: (error: unknown) => void
   /** Called when a bound of the process rejects an amount, or closes a connection. */
   readonly onShed?: (kind: BoundKind) => void
-  readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
   /** How long `close` waits for calls in flight. @default 4000 */
   readonly closeMsMax?: number
 }
@@ -43,7 +42,7 @@ const PROBE_MS_MAX = 1000
 /** Opens the listener and starts to serve. Throws OperatorError. */
 export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
   const { config, onError } = deps
-  const transport = (deps.createTransport ?? createHttp2Transport)({
+  const transport = createHttp2Transport({
     decide: deps.decide,
     onCall: deps.onCall,
     onDefect: deps.onDefect,
@@ -65,7 +64,7 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
   server.on('error', onError) // a connection cannot be accepted
   const address = server.address()
   return {
-    port: isAddress(address) ? address.port : 0,
+    port: typeof address === 'object' ? (address?.port ?? 0) : 0,
     setServing: (isServing) => {
       transport.setServing(isServing)
     },
@@ -83,10 +82,6 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
       await closed
     },
   }
-}
-
-function isAddress(address: AddressInfo | string | null): address is AddressInfo {
-  return typeof address === 'object' && address !== null
 }
 
 function watchConnections(server: Server): ReadonlySet<Socket> {

@@ -28,7 +28,8 @@ const overBudget: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: 'too many large messages are in flight',
 }
-const singleMessage: CallFault = {
+/** The fault of a call with no message, or with several. */
+export const singleMessage: CallFault = {
   code: 'UNIMPLEMENTED',
   details: 'the method accepts exactly one message',
 }

@@ -8,18 +8,12 @@ import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Problem } from './problem.ts'
 
-/** Values of the three headers. */
-interface LimitHeaders {
-  readonly limit: string
-  readonly remaining: string
-  readonly reset: string
-}
-
 /** The verdict on a request. */
 export interface Limited {
   readonly admitted: boolean
-  /** `undefined`: no limit applies. */
-  readonly headers: LimitHeaders | undefined
+  /** Values of the three headers; `undefined`: no limit applies. */
+  readonly headers:
+    { readonly limit: string; readonly remaining: string; readonly reset: string } | undefined
   /** The 429, when the request is not admitted. */
   readonly problem: Problem | undefined
 }

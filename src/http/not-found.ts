@@ -1,9 +1,9 @@
 // The 404 response: a page for browsers, a problem document for programs.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Negotiator from 'negotiator'
-import { pageHeaders } from './page-headers.ts'
 import { PROBLEM_TYPE, sendProblem } from './problem.ts'
 import { renderNotFoundPage } from './pages/not-found.ts'
+import { sendPage } from './pages/send-page.ts'
 
 /** Responds with 404 and the request id that `res` already has. */
 export function sendNotFound(req: IncomingMessage, res: ServerResponse, baseUrl: string): void {
@@ -12,13 +12,7 @@ export function sendNotFound(req: IncomingMessage, res: ServerResponse, baseUrl:
     sendProblem(res, { name: 'not-found', detail }, baseUrl)
     return
   }
-  const page = renderNotFoundPage()
-  res.writeHead(404, {
-    ...pageHeaders,
-    'Cache-Control': 'no-store',
-    'Content-Length': Buffer.byteLength(page),
-  })
-  res.end(page)
+  sendPage(res, { status: 404, body: renderNotFoundPage(), cacheControl: 'no-store' })
 }
 
 /** Whether `Accept` prefers HTML to JSON; a client without a preference gets JSON. */

@@ -114,8 +114,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         if (!req.url?.startsWith('/')) req.url = originForm(req.url)
         if (fastPath?.(req, res) === true) return
         res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+        // What Express does not handle: a target that it cannot parse, or an aborted response.
         handleInApp(req, res, () => {
-          sendUnhandled(req, res, baseUrl)
+          if (res.headersSent) res.destroy()
+          else sendNotFound(req, res, baseUrl)
         })
       })
       const dispatch = dispatchPipelined(handle)
@@ -150,12 +152,6 @@ function hostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): strin
   const first = rawHeaders.findIndex(isHost)
   const isOnly = first === rawHeaders.findLastIndex(isHost)
   return isOnly ? undefined : 'A request must have only one Host header'
-}
-
-/** Handles what Express does not: a target that it cannot parse, or an aborted response. */
-function sendUnhandled(req: IncomingMessage, res: ServerResponse, baseUrl: string): void {
-  if (res.headersSent) res.destroy()
-  else sendNotFound(req, res, baseUrl)
 }
 
 /** The classes of requests and responses; while draining, every response closes its connection. */

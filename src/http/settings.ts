@@ -5,8 +5,9 @@ import { dependentSettings, type Setting } from '../config/config.ts'
 import { portSetting } from '../config/settings.ts'
 
 const originSchema = z.string().transform((value, context) => {
-  const origin = originOf(value)
-  if (origin !== undefined) return origin
+  const url = URL.parse(value)
+  const rest = url && url.pathname + url.search + url.hash + url.username + url.password
+  if (url !== null && rest === '/' && /^https?:\/\//i.test(value)) return url.origin
   context.addIssue({ code: 'custom', message: 'no origin' })
   return z.NEVER
 })
@@ -97,11 +98,4 @@ export const adminTokenSetting: Setting<string | undefined> = {
 export function ownHostsOf(baseUrl: string, further: readonly string[]): ReadonlySet<string> {
   const host = parseHost(new URL(baseUrl).host)
   return new Set([...(host === undefined ? [] : [host]), ...further])
-}
-
-function originOf(value: string): string | undefined {
-  const url = URL.parse(value)
-  if (url === null || !/^https?:\/\//i.test(value)) return undefined
-  const bare = url.pathname === '/' && url.search === '' && url.hash === '' && url.username === ''
-  return bare && url.password === '' ? url.origin : undefined
 }

@@ -4,6 +4,7 @@ import { WireError, WireReader } from '../protobuf/wire-reader.ts'
 import * as tags from '../protobuf/config-tags.ts'
 import { units } from './descriptor.ts'
 import {
+  boolNode,
   checkDepth,
   type ConfigDecoding,
   keyNode,
@@ -136,7 +137,7 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
     else if (tag === tags.DESCRIPTOR_METADATA) {
       metadata ??= openStruct(decoding, at, 'metadata')
       readStruct(decoding, metadata)
-    } else if (flag !== undefined) set(flag, flagNode(reader.bool(), at))
+    } else if (flag !== undefined) set(flag, boolNode(reader.bool(), at))
     else skipUnknown(decoding, tag, at)
   }
   reader.finish(end)
@@ -145,10 +146,6 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
     set('descriptors', { kind: 'list', line: at.line, items: children, depth: 1 })
   if (metadata !== undefined) applyMetadata(fields, structNode(metadata), decoding.diagnostics)
   return mapNode(at, [...fields.values()])
-}
-
-function flagNode(value: boolean, { line }: Position): YamlNode {
-  return { kind: 'bool', text: String(value), value, line, depth: 0 } as const
 }
 
 /** A RateLimitPolicy as received. */
@@ -213,7 +210,7 @@ function limitNode({ at, unit, requests, unlimited, name, replaces }: ReceivedLi
     entries.push({ key: keyNode('unit'), value: scalarNode('string', unitName, at) })
   }
   entries.push({ key: keyNode('requests_per_unit'), value: count })
-  if (unlimited) entries.push({ key: keyNode('unlimited'), value: flagNode(true, at) })
+  if (unlimited) entries.push({ key: keyNode('unlimited'), value: boolNode(true, at) })
   if (name !== '') entries.push({ key: keyNode('name'), value: scalarNode('string', name, at) })
   if (replaces.length > 0) {
     const list = { kind: 'list', line, items: replaces, depth: 1 } as const

@@ -120,13 +120,22 @@ export interface OpenStruct {
 
 /** Starts the Struct in the field `name` of the message at `parent`. */
 export function openStruct(
-  { reader, paths }: ConfigDecoding,
+  decoding: ConfigDecoding,
   parent: Position,
   name: string | number,
 ): OpenStruct {
+  return { at: openNode(decoding, parent, name), values: new Map() }
+}
+
+/** The position of a new node below `parent`. */
+function openNode(
+  { reader, paths }: ConfigDecoding,
+  parent: Position,
+  name: string | number,
+): Position {
   const at = { line: paths.add(parent.line, name), depth: parent.depth + 1 }
   checkDepth(reader, at.depth)
-  return { at, values: new Map() }
+  return at
 }
 
 /** Reads one occurrence of a Struct. */
@@ -212,7 +221,7 @@ function readValue(
       readStruct(decoding, value.struct)
     } else if (tag === VALUE_LIST) {
       value.struct = undefined
-      value.list ??= openList(decoding, at, name)
+      value.list ??= { at: openNode(decoding, at, name), items: [] }
       readList(decoding, value.list)
     } else {
       if (tag === VALUE_NULL) setScalar(scalarNode('null', '', at))
@@ -220,16 +229,6 @@ function readValue(
     }
   }
   reader.finish(end)
-}
-
-function openList(
-  { reader, paths }: ConfigDecoding,
-  parent: Position,
-  name: string | number,
-): OpenList {
-  const at = { line: paths.add(parent.line, name), depth: parent.depth + 1 }
-  checkDepth(reader, at.depth)
-  return { at, items: [] }
 }
 
 function readList(decoding: ConfigDecoding, { at, items }: OpenList): void {
@@ -252,6 +251,7 @@ function numberNode(value: number, { line }: Position): YamlNode {
   return { kind, text: String(value), value, line, depth: 0 }
 }
 
-function boolNode(value: boolean, { line }: Position): YamlNode {
+/** A scalar of a boolean. */
+export function boolNode(value: boolean, { line }: Position): YamlNode {
   return { kind: 'bool', text: String(value), value, line, depth: 0 }
 }

@@ -23,7 +23,7 @@ export function parseAllowances(source: string): Allowances | undefined {
   return isValid ? { buckets, burst, perMinute } : undefined
 }
 
-/** One line for each token bucket that the descriptor matches: the sum of rule and allowances. */
+/** One line for each rule with a burst that the descriptor matches: its sum with the allowances. */
 export function explainAllowances(
   request: MatchRequest,
   allowances: Allowances,
@@ -32,7 +32,7 @@ export function explainAllowances(
   if (typeof match === 'string') return []
   const { buckets, burst, perMinute } = allowances
   return match.rules.flatMap(({ path, algorithm, limit }) => {
-    if (limit === undefined || algorithm.name !== 'token_bucket') return []
+    if (limit === undefined || !algorithm.takesBurst) return []
     const perSecond = (limit.requests * 1e6) / limit.windowUs + (buckets * perMinute) / 60
     const sum = `${Number(perSecond.toFixed(3))} per second, burst ${limit.burst + buckets * burst}`
     return [`${path} with ${buckets} allowances of ${burst} and ${perMinute} per minute: ${sum}`]

@@ -32,9 +32,9 @@ export const fixedWindow: Algorithm = {
     return {
       admitted,
       remaining: Math.max(0, requests - kept),
-      over: overOf({ admitted, hits, beyond: denyConsumes ? after - requests : hits }),
+      over: admitted ? 0 : denyConsumes ? Math.min(hits, after - requests) : hits,
       resetUs,
-      retryAfterUs: waitOf({ admitted, isPossible: hits <= requests, resetUs }),
+      retryAfterUs: admitted ? 0 : hits <= requests ? resetUs : Infinity,
       next: kept === count && !isClamped ? undefined : [startUs, kept],
       expiresInUs: resetUs,
     }
@@ -49,13 +49,4 @@ function windowOf(input: DecisionInput): { startUs: number; count: number; isCla
   const isClamped = isTooFarAhead(storedStartUs, input)
   const startUs = isClamped ? currentUs : Math.max(currentUs, storedStartUs)
   return { startUs, count: isClamped || startUs === storedStartUs ? storedCount : 0, isClamped }
-}
-
-function overOf(of: { admitted: boolean; hits: number; beyond: number }): number {
-  return of.admitted ? 0 : Math.min(of.hits, of.beyond)
-}
-
-function waitOf(of: { admitted: boolean; isPossible: boolean; resetUs: number }): number {
-  if (of.admitted) return 0
-  return of.isPossible ? of.resetUs : Infinity
 }

@@ -1,7 +1,7 @@
 // Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
 // each denial. Counts nothing.
 import type { CounterUpdate } from './counter-store.ts'
-import type { Descriptor, LimitRequest } from './descriptor.ts'
+import type { LimitRequest } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
 import type { Rule, RuleSet } from './rule.ts'
 import { LimitRequestError, type UncheckedReason } from './verdict.ts'
@@ -58,7 +58,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
       if (match === 'unknown-domain') domainHasRules = false
       continue
     }
-    const requestedHits = hitsOf(request, descriptor)
+    const requestedHits = descriptor.hits ?? Math.max(1, request.hits)
     for (const rule of match.rules) {
       for (const name of rule.replaces) replaced.add(name)
       if (rule.limit === undefined) uncheckedReasons[at] = 'unlimited'
@@ -85,10 +85,6 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
   const isReplaced = ({ rule }: Check) => rule.name !== undefined && replaced.has(rule.name)
   const counting = replaced.size === 0 ? checks : checks.filter((check) => !isReplaced(check))
   return { checks: counting, uncheckedReasons, domainHasRules }
-}
-
-function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
-  return descriptor.hits ?? Math.max(1, request.hits)
 }
 
 function vetoOf(rule: Rule, { areAllShadow, areAllQuotas }: PlanOptions): CounterUpdate['veto'] {

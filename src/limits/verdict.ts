@@ -121,7 +121,7 @@ export function reportedLimitOf(
   if (reported?.rule.limit === undefined) return undefined
   const { rule, decision } = reported
   return {
-    rule: nameOf(rule),
+    rule: rule.name ?? rule.path,
     limit: capacityOf(rule),
     remaining: code === 'OVER_LIMIT' ? 0 : decision.remaining,
     resetUs: decision.resetUs,
@@ -177,11 +177,6 @@ export function resetAtOf(
 export function capacityOf({ algorithm, limit }: Rule): number {
   if (limit === undefined) return UINT32_MAX
   return algorithm.takesBurst ? limit.burst : limit.requests
-}
-
-/** Name of a rule in responses to clients. */
-function nameOf({ name, path }: Rule): string {
-  return name ?? path
 }
 
 /** Whether `one` is stricter than `other`: it denies longer, or has less remaining. */

@@ -1,6 +1,6 @@
 // Lists and reads the small files of a folder that other processes may change at any time: bounded,
 // and always one consistent snapshot. Independent of the contents of the files.
-import type { BigIntStats, Dirent } from 'node:fs'
+import type { BigIntStats } from 'node:fs'
 import { lstat, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pause } from '../resilience/deadline.ts'
@@ -66,13 +66,14 @@ export async function listTree(tree: FileTree): Promise<Listing> {
   let entries = 0
   const walk = async (folder: string, { keyPath, depth }: { keyPath: string; depth: number }) => {
     folders.push(folder)
-    for (const entry of await entriesIn(folder)) {
+    for (const entry of await read(folder, readdir(folder, { withFileTypes: true }))) {
       entries++
       if (entries > ENTRIES_MAX) throw tooMany(tree, ENTRIES_MAX, 'entries')
       const key = `${keyPath}${entry.name}`
       const path = join(folder, entry.name)
-      if (isVersionLink(entry)) links.push(`${key} ${(await symlinkStamp(path)) ?? 'deleted'}`)
-      if (isIgnored(entry.name, tree)) continue
+      const isVersionLink = entry.name.startsWith('..') && entry.isSymbolicLink()
+      if (isVersionLink) links.push(`${key} ${(await symlinkStamp(path)) ?? 'deleted'}`)
+      if (entry.name.startsWith(tree.ignoresDotFiles ? '.' : '..')) continue
       if (entry.isDirectory()) {
         if (depth < DEPTH_MAX && mayContain(key, tree))
           await walk(path, { keyPath: `${key}.`, depth: depth + 1 })
@@ -83,7 +84,9 @@ export async function listTree(tree: FileTree): Promise<Listing> {
       }
     }
   }
-  await walk(await resolveFolder(tree), { keyPath: '', depth: 0 })
+  // Resolved: a symlink that is replaced in the meantime must not mix two folders.
+  const root = await read(tree.folder, realpath(tree.folder))
+  await walk(root, { keyPath: '', depth: 0 })
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   if (bytes > tree.bytesMax) throw tooMany(tree, tree.bytesMax, 'bytes')
   return { files: files.sort((a, b) => (a.key < b.key ? -1 : 1)), links, folders }
@@ -129,18 +132,10 @@ async function readUnchanged({ key, path, stamp }: ListedFile): Promise<string |
   }
 }
 
-/** The resolved folder: a symlink that is replaced in the meantime must not mix two folders. */
-async function resolveFolder({ folder }: FileTree): Promise<string> {
+/** The result of an access to a folder. Throws FileTreeError. */
+async function read<T>(folder: string, result: Promise<T>): Promise<T> {
   try {
-    return await realpath(folder)
-  } catch (error) {
-    throw new FileTreeError(folder, `the folder cannot be read: ${codeOf(error)}`)
-  }
-}
-
-async function entriesIn(folder: string) {
-  try {
-    return await readdir(folder, { withFileTypes: true })
+    return await result
   } catch (error) {
     throw new FileTreeError(folder, `the folder cannot be read: ${codeOf(error)}`)
   }
@@ -173,14 +168,6 @@ export async function isFolder(path: string): Promise<boolean> {
 export async function symlinkStamp(path: string): Promise<string | undefined> {
   const stats = await lstat(path, { bigint: true }).catch(() => undefined) // it does not exist
   return stats?.isSymbolicLink() === true ? `${stats.ino} ${stats.ctimeNs}` : undefined
-}
-
-function isVersionLink(entry: Dirent): boolean {
-  return entry.name.startsWith('..') && entry.isSymbolicLink()
-}
-
-function isIgnored(name: string, { ignoresDotFiles }: FileTree): boolean {
-  return name.startsWith(ignoresDotFiles ? '.' : '..')
 }
 
 function mayContain(key: string, { keyPrefix }: FileTree): boolean {

@@ -1,7 +1,6 @@
 // A counter for prom-client's registry that reads its series from elsewhere on each scrape: nothing
 // is counted twice, and a series that is deleted there disappears here.
-import type { Metric } from 'prom-client'
-import type { Labels, MetricOptions } from './labelled-metrics.ts'
+import { type Labels, RegisteredMetric } from './labelled-metrics.ts'
 
 /** The current value of one series. */
 export interface Sample<L extends string> {
@@ -10,18 +9,8 @@ export interface Sample<L extends string> {
 }
 
 /** A counter that is collected on each scrape. */
-export class CollectedCounter<L extends string = never> {
-  readonly name: string
-  readonly help: string
-  readonly labelNames: readonly L[]
+export class CollectedCounter<L extends string = never> extends RegisteredMetric<L> {
   #source: () => Iterable<Sample<L>> = () => []
-
-  constructor({ name, help, labelNames = [], registry }: MetricOptions<L>) {
-    this.name = name
-    this.help = help
-    this.labelNames = labelNames
-    registry.registerMetric(this as unknown as Metric) // the registry uses only name and get()
-  }
 
   /** Sets the source of the series; no two of them may have the same labels. */
   collectFrom(source: () => Iterable<Sample<L>>): void {
@@ -30,13 +19,6 @@ export class CollectedCounter<L extends string = never> {
 
   /** The metric as the registry renders it. */
   get() {
-    const { name, help } = this
-    return Promise.resolve({
-      name,
-      help,
-      type: 'counter',
-      values: [...this.#source()],
-      aggregator: 'sum',
-    })
+    return this.rendered('counter', [...this.#source()])
   }
 }

@@ -13,6 +13,26 @@ export interface MetricOptions<L extends string> {
   readonly registry: Registry
 }
 
+/** A metric in a registry, which uses only its name and `get`. */
+export abstract class RegisteredMetric<L extends string> {
+  readonly name: string
+  readonly help: string
+  readonly labelNames: readonly L[]
+
+  constructor({ name, help, labelNames = [], registry }: MetricOptions<L>) {
+    this.name = name
+    this.help = help
+    this.labelNames = labelNames
+    registry.registerMetric(this as unknown as Metric)
+  }
+
+  /** The metric with these values, as the registry renders it. */
+  protected rendered<V>(type: 'counter' | 'histogram', values: readonly V[]) {
+    const { name, help } = this
+    return Promise.resolve({ name, help, type, values, aggregator: 'sum' })
+  }
+}
+
 /** The series of one metric, each created when its labels are first used. */
 class SeriesMap<L extends string, S> {
   readonly #labelNames: readonly L[]
@@ -45,24 +65,13 @@ class SeriesMap<L extends string, S> {
 }
 
 /** A counter. */
-export class LabelledCounter<L extends string = never> {
-  readonly name: string
-  readonly help: string
-  readonly labelNames: readonly L[]
-  readonly #series: SeriesMap<L, { value: number; inc(by?: number): void }>
-
-  constructor({ name, help, labelNames = [], registry }: MetricOptions<L>) {
-    this.name = name
-    this.help = help
-    this.labelNames = labelNames
-    this.#series = new SeriesMap(labelNames, () => ({
-      value: 0,
-      inc(by = 1) {
-        this.value += by
-      },
-    }))
-    registry.registerMetric(this as unknown as Metric) // the registry uses only name and get()
-  }
+export class LabelledCounter<L extends string = never> extends RegisteredMetric<L> {
+  readonly #series = new SeriesMap(this.labelNames, () => ({
+    value: 0,
+    inc(by = 1) {
+      this.value += by
+    },
+  }))
 
   /** The series of these label values, in the order of the label names: for hot paths. */
   labels(...values: readonly string[]): { inc(by?: number): void } {
@@ -78,8 +87,7 @@ export class LabelledCounter<L extends string = never> {
   /** The metric as the registry renders it. */
   get() {
     const values = this.#series.list().map(({ labels, series: { value } }) => ({ labels, value }))
-    const { name, help } = this
-    return Promise.resolve({ name, help, type: 'counter', values, aggregator: 'sum' })
+    return this.rendered('counter', values)
   }
 }
 
@@ -91,20 +99,14 @@ interface HistogramOptions<L extends string> extends MetricOptions<L> {
 }
 
 /** A histogram. A bucket's exemplar is its last observation within a trace. */
-export class LabelledHistogram<L extends string = never> {
-  readonly name: string
-  readonly help: string
-  readonly labelNames: readonly L[]
+export class LabelledHistogram<L extends string = never> extends RegisteredMetric<L> {
   readonly #bounds: readonly number[]
   readonly #series: SeriesMap<L, Distribution>
 
   constructor(options: HistogramOptions<L>) {
-    this.name = options.name
-    this.help = options.help
-    this.labelNames = options.labelNames ?? []
+    super(options)
     this.#bounds = options.buckets
     this.#series = new SeriesMap(this.labelNames, () => new Distribution(options))
-    options.registry.registerMetric(this as unknown as Metric)
   }
 
   /** The series of these label values, in the order of the label names: for hot paths. */
@@ -119,7 +121,7 @@ export class LabelledHistogram<L extends string = never> {
 
   /** The metric as the registry renders it. */
   get() {
-    const { name, help } = this
+    const { name } = this
     const values = this.#series.list().flatMap(({ labels, series }) => {
       const counts = series.cumulative()
       const bucket = (le: string | number, value: number, bucketIndex: number) => {
@@ -134,7 +136,7 @@ export class LabelledHistogram<L extends string = never> {
         { metricName: `${name}_count`, labels, value: series.count },
       ]
     })
-    return Promise.resolve({ name, help, type: 'histogram', values, aggregator: 'sum' })
+    return this.rendered('histogram', values)
   }
 }
 

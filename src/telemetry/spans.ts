@@ -52,11 +52,6 @@ export function installedSpans(): Spans | undefined {
   return installed
 }
 
-/** The `error.type` of an error: the name of its class, or the type of the thrown value. */
-function kindOfError(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error
-}
-
 /** A call to another process, and the data of its span. */
 interface TracedCall<T> {
   readonly spans: Spans
@@ -64,7 +59,7 @@ interface TracedCall<T> {
   readonly call: () => Promise<T>
   /** Attributes that the result adds to the span. */
   readonly attributesOf?: (result: T) => SpanAttributes
-  /** @default the name of the error's class */
+  /** The `error.type`. @default the name of the error's class, or the type of the thrown value */
   readonly failureOf?: (error: unknown) => string
 }
 
@@ -76,14 +71,14 @@ export function callInSpan<T>(traced: TracedCall<T>): Promise<T> {
 
 async function recordResult<T>(
   span: OpenSpan,
-  { call, attributesOf, failureOf = kindOfError }: TracedCall<T>,
+  { call, attributesOf, failureOf }: TracedCall<T>,
 ): Promise<T> {
   try {
     const result = await call()
     if (attributesOf !== undefined) span.update(attributesOf(result))
     return result
   } catch (error) {
-    span.fail(failureOf(error))
+    span.fail(failureOf?.(error) ?? (error instanceof Error ? error.name : typeof error))
     throw error
   } finally {
     span.end()

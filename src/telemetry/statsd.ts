@@ -17,7 +17,6 @@ interface TimingSource {
 export interface StatsReading {
   /** Totals since the start of the process. */
   readonly counters: Iterable<readonly [name: string, total: number]>
-  readonly gauges: Iterable<readonly [name: string, value: number]>
   readonly timings: Iterable<readonly [name: string, times: TimingSource]>
 }
 
@@ -127,7 +126,6 @@ class Increments {
       const isSent = total === before || add(name, `${total - before}|c`)
       counters.set(name, isSent ? total : before)
     }
-    for (const [name, value] of reading.gauges) add(name, `${value}|g`)
     const countByName = new Map<string, number>()
     for (const [name, times] of reading.timings) {
       const { values, total } = times.since(this.#timings.get(name) ?? 0)

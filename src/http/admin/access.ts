@@ -26,11 +26,8 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
       next()
       return
     }
-    sendProblem(
-      res,
-      { name: 'forbidden', detail: 'Only programs on this machine may use the admin API' },
-      baseUrl,
-    )
+    const detail = 'Only programs on this machine may use the admin API'
+    sendProblem(res, { name: 'forbidden', detail }, baseUrl)
   }
 }
 

@@ -6,7 +6,8 @@ import { bareApp } from '../bare-app.ts'
 import { errorHandler } from '../error-handler.ts'
 import { methodNotAllowed } from '../method-not-allowed.ts'
 import { rejectUnknownPath } from '../reject-unknown-path.ts'
-import { getAsset, getFavicon, getRobots } from './get-asset.ts'
+import { favicon } from '../pages/assets.ts'
+import { getAsset, getFixed, robots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
 import { getProblem } from './get-problem.ts'
@@ -36,8 +37,8 @@ function routesOf(deps: CreateAppDeps): Route[] {
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
     { path: '/problems/:name', name: 'problems', handlers: { GET: getProblem(deps) } },
-    { path: '/robots.txt', name: 'robots', handlers: { GET: getRobots() } },
-    { path: '/favicon.ico', name: 'favicon', handlers: { GET: getFavicon() } },
+    { path: '/robots.txt', name: 'robots', handlers: { GET: getFixed(robots) } },
+    { path: '/favicon.ico', name: 'favicon', handlers: { GET: getFixed(favicon) } },
     { path: '/assets/:name', name: 'assets', handlers: { GET: getAsset(deps) } },
     { path: '/:code.svg', name: 'qr', handlers: { GET: getQr(deps) } },
   ]

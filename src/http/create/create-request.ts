@@ -136,18 +136,13 @@ function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
   if (issue.code === 'invalid_type' && issue.input === undefined) {
     return [{ pointer, code: 'required', detail: 'is required' }]
   }
-  return [{ pointer, code: codeOf(issue), detail: detailOf(pointer, issue) }]
+  const isOutOfRange = issue.code === 'too_small' || issue.code === 'too_big'
+  const ofBody = 'The body must be a JSON object with the member long_url'
+  const code = isOutOfRange ? 'out-of-range' : 'invalid-type'
+  return [{ pointer, code, detail: pointer === '' ? ofBody : issue.message }]
 }
 
-function codeOf(issue: z.core.$ZodIssue): string {
-  return issue.code === 'too_small' || issue.code === 'too_big' ? 'out-of-range' : 'invalid-type'
-}
-
-function detailOf(pointer: string, issue: z.core.$ZodIssue): string {
-  if (pointer === '') return 'The body must be a JSON object with the member long_url'
-  return issue.message
-}
-
-function escapePointer(segment: string): string {
+/** Escapes the name of a member for a JSON pointer. */
+export function escapePointer(segment: string): string {
   return segment.replaceAll('~', '~0').replaceAll('/', '~1')
 }

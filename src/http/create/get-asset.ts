@@ -2,14 +2,15 @@
 // files read at startup; no request path ever reaches the file system.
 import type { Request, Response } from 'express'
 import { sendNotFound } from '../not-found.ts'
-import { type Asset, assets, favicon } from '../pages/assets.ts'
+import { type Asset, assets } from '../pages/assets.ts'
 import type { CreateRouteDeps } from './post-link.ts'
 
 const YEAR_SECONDS = 31_536_000
 const DAY_SECONDS = 86_400
 
-/** Search engines must not crawl short links. */
-const robots = `User-agent: *
+/** The file of /robots.txt: search engines must not crawl short links. */
+export const robots: Asset = {
+  bytes: Buffer.from(`User-agent: *
 Allow: /$
 Allow: /docs$
 Allow: /openapi.json$
@@ -17,7 +18,10 @@ Allow: /problems/
 Allow: /assets/
 Allow: /favicon.ico$
 Disallow: /
-`
+`),
+  contentType: 'text/plain; charset=utf-8',
+  hash: '1',
+}
 
 /** The handler of /assets/{name}. */
 export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
@@ -34,21 +38,11 @@ export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
   }
 }
 
-/** The handler of /favicon.ico. */
-export function getFavicon() {
-  const cacheControl = `public, max-age=${DAY_SECONDS}`
+/** The handler of a file that is the same for every client, such as /favicon.ico. */
+export function getFixed(asset: Asset) {
+  const file = { ...asset, read: () => asset.bytes, cacheControl: `public, max-age=${DAY_SECONDS}` }
   return (req: Request, res: Response): void => {
-    sendFile(req, res, { ...favicon, read: () => favicon.bytes, cacheControl })
-  }
-}
-
-/** The handler of /robots.txt. */
-export function getRobots() {
-  const bytes = Buffer.from(robots)
-  const file = { read: () => bytes, contentType: 'text/plain; charset=utf-8', hash: '1' }
-  const cacheControl = `public, max-age=${DAY_SECONDS}`
-  return (req: Request, res: Response): void => {
-    sendFile(req, res, { ...file, cacheControl })
+    sendFile(req, res, file)
   }
 }
 

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { bareLink, type FormField, formFields, type HomeView } from '../pages/home.ts'
 import type { Problem } from '../problem.ts'
-import { invalidRequest, memberNames } from './create-request.ts'
+import { escapePointer, invalidRequest, memberNames } from './create-request.ts'
 
 /** A form: its values as entered, and the value to validate or the problem. */
 export interface ParsedForm {
@@ -56,18 +56,15 @@ function decodePairs(bytes: Buffer): [string, string][] | undefined {
 function duplicateFault(pairs: readonly [string, string][]) {
   const names = pairs.map(([name]) => name)
   const name = names.find((candidate, i) => names.indexOf(candidate) !== i) ?? ''
-  const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-  return { pointer, code: 'duplicate', detail: 'must not be given more than once' }
+  const detail = 'must not be given more than once'
+  return { pointer: `/${escapePointer(name)}`, code: 'duplicate', detail }
 }
 
 /** The member of the API's body; forgives what people paste or omit, unlike the API. */
 function memberOf(name: string, value: string): number | string {
   if (name === 'long_url' && bareLink.test(value)) return `https://${value}`
-  return isFormField(name) && formFields[name].isNumber === true ? numberOf(value) : value
-}
-
-function numberOf(value: string): number | string {
-  return /^[0-9]+(\.0+)?$/.test(value) ? Number(value) : value
+  const isNumber = isFormField(name) && formFields[name].isNumber === true
+  return isNumber && /^[0-9]+(\.0+)?$/.test(value) ? Number(value) : value
 }
 
 function isFormField(name: string): name is FormField {

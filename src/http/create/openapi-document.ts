@@ -59,20 +59,3 @@ export interface PlacedOperation {
 
 /** The methods of one path. */
 export type PathItem = Readonly<Partial<Record<'get' | 'head' | 'post', Operation>>>
-
-/** The document. */
-export interface OpenApiDocument {
-  readonly openapi: '3.1.0'
-  readonly info: {
-    readonly title: string
-    readonly version: string
-    readonly description: string
-    readonly license: { readonly name: string; readonly identifier: string }
-  }
-  readonly servers: readonly { readonly url: string }[]
-  readonly paths: Readonly<Record<string, PathItem>>
-  readonly components: {
-    readonly schemas: Readonly<Record<string, JsonSchema>>
-    readonly headers: Readonly<Record<string, HeaderObject>>
-  }
-}

@@ -3,7 +3,7 @@
 import * as z from 'zod'
 import { version } from '../../process/version.ts'
 import { type ProblemName, problemTypes } from '../problem.ts'
-import type { HeaderObject, JsonSchema, OpenApiDocument } from './openapi-document.ts'
+import type { HeaderObject, JsonSchema } from './openapi-document.ts'
 import { openApiPaths } from './openapi-paths.ts'
 import type { CreateRouteDeps } from './post-link.ts'
 
@@ -123,10 +123,12 @@ const apiDescription = [
 ].join(' ')
 
 /** Creates the document of the service at `baseUrl`. */
-export function createOpenApi({
-  baseUrl,
-  schema,
-}: Pick<CreateRouteDeps, 'baseUrl' | 'schema'>): OpenApiDocument {
+export function createOpenApi({ baseUrl, schema }: Pick<CreateRouteDeps, 'baseUrl' | 'schema'>) {
+  const schemas: Readonly<Record<string, JsonSchema>> = {
+    CreateLink: toJsonSchema(schema, 'input'),
+    CreatedLink: toJsonSchema(createdLinkSchema, 'output'),
+    Problem: withProblemTypes(toJsonSchema(problemSchema, 'output'), baseUrl),
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -138,15 +140,14 @@ export function createOpenApi({
     servers: [{ url: baseUrl }],
     paths: openApiPaths(baseUrl),
     components: {
-      schemas: {
-        CreateLink: toJsonSchema(schema, 'input'),
-        CreatedLink: toJsonSchema(createdLinkSchema, 'output'),
-        Problem: withProblemTypes(toJsonSchema(problemSchema, 'output'), baseUrl),
-      },
+      schemas,
       headers: Object.fromEntries(Object.entries(headerSchemas).map(toHeader)),
     },
   }
 }
+
+/** The document. */
+export type OpenApiDocument = ReturnType<typeof createOpenApi>
 
 function toHeader([name, schema]: [string, z.ZodType]): [string, HeaderObject] {
   const { description, ...rest } = toJsonSchema(schema, 'output')

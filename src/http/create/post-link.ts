@@ -63,7 +63,7 @@ async function createFromRequest(
   if (bytes === 'too-large') return { problem: bodyTooLarge }
   const parsed = parseRequest(deps, req, bytes)
   if ('problem' in parsed) return parsed
-  return renderOutcome(deps, parsed.request, await deps.create(parsed.request))
+  return createdLink(deps, parsed.request)
 }
 
 function sendCreated(res: ServerResponse, { shortUrl, expiresAt, replayed }: CreatedLink): void {
@@ -83,14 +83,7 @@ export async function createdLink(
   deps: CreateRouteDeps,
   request: CreateRequest,
 ): Promise<CreatedLink | { problem: Problem }> {
-  return renderOutcome(deps, request, await deps.create(request))
-}
-
-function renderOutcome(
-  deps: CreateRouteDeps,
-  request: CreateRequest,
-  outcome: CreateOutcome,
-): CreatedLink | { problem: Problem } {
+  const outcome = await deps.create(request)
   if (outcome.kind !== 'created') return { problem: problemOf(outcome.kind, request) }
   const { link, replayed } = outcome
   deps.metrics.creates.inc({ result: replayed ? 'replayed' : 'created' })

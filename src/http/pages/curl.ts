@@ -1,6 +1,7 @@
 // An operation of the OpenAPI document as a shell command. It omits optional headers: readers would
 // all copy the same Idempotency-Key.
-import type { OpenApiDocument, PlacedOperation } from '../create/openapi-document.ts'
+import type { OpenApiDocument } from '../create/openapi.ts'
+import type { PlacedOperation } from '../create/openapi-document.ts'
 
 /** The command, with one line per option. */
 export function renderCurl(document: OpenApiDocument, placed: PlacedOperation): string {

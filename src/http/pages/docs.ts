@@ -1,10 +1,6 @@
 // The API reference, rendered only from the OpenAPI document and the table of problem types.
-import type {
-  OpenApiDocument,
-  Operation,
-  PlacedOperation,
-  ResponseObject,
-} from '../create/openapi-document.ts'
+import type { OpenApiDocument } from '../create/openapi.ts'
+import type { Operation, PlacedOperation, ResponseObject } from '../create/openapi-document.ts'
 import { problemTypes } from '../problem.ts'
 import { renderCurl } from './curl.ts'
 import { html, type Html } from './html.ts'

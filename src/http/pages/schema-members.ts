@@ -1,6 +1,7 @@
 // The members of a JSON Schema object as an HTML list: name, type, whether required, description.
 // Supports only the keywords that our own schemas use.
-import type { JsonSchema, OpenApiDocument } from '../create/openapi-document.ts'
+import type { OpenApiDocument } from '../create/openapi.ts'
+import type { JsonSchema } from '../create/openapi-document.ts'
 import { html, type Html } from './html.ts'
 
 /** Renders the list; `undefined` for a schema without members. */

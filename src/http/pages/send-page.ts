@@ -1,6 +1,5 @@
 // Sends a page with the common headers of all pages.
 import type { ServerResponse } from 'node:http'
-import { pageHeaders } from '../page-headers.ts'
 
 /** A page and its response. */
 export interface Page {
@@ -13,6 +12,16 @@ export interface Page {
 
 /** For pages that are the same for every client until the next release. */
 export const CACHED_BRIEFLY = 'public, max-age=300'
+
+/** The policy allows no other origins, no inline code and no frames. */
+const pageHeaders = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer-when-downgrade',
+} as const
 
 /** Sends `page`. */
 export function sendPage(res: ServerResponse, page: Page): void {

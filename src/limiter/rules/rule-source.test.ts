@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import { OperatorError } from '../../process/role.ts'
-import { openRuleSource, type ParsedRules, TransientParseError } from './rule-source.ts'
+import type { ParsedRuleFiles } from '../../limits/rules.ts'
+import { openRuleSource, TransientParseError } from './rule-source.ts'
 
 /** A grammar of one line per file: a domain, or `bad`. */
-function parse(files: readonly ReadFile[]): ParsedRules {
+function parse(files: readonly ReadFile[]): ParsedRuleFiles {
   parses++
   if (parseError !== undefined) throw parseError
   const faults = files
@@ -14,7 +15,7 @@ function parse(files: readonly ReadFile[]): ParsedRules {
     .map(({ name, text }) => ({ file: name, line: 3, message: `${text} is bad` }))
   if (faults.length > 0) return { faults }
   const level = {} as never // the tests use no rules of the domain
-  return { rules: new Map(files.map(({ text }) => [text, level])) }
+  return { rules: new Map(files.map(({ text }) => [text, level])), warnings: [] }
 }
 
 let files: Record<string, string>

@@ -5,21 +5,13 @@ import { setImmediate } from 'node:timers/promises'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { countFaults, faultFields, FAULTS_LOGGED_MAX } from '../../limits/rule-fault.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
+import type { ParsedRuleFiles } from '../../limits/rules.ts'
 import { createBoundedAccess } from '../../process/bounded-access.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { OperatorError } from '../../process/role.ts'
 import { rejectionMessage } from './render-rejection.ts'
 import { boundCopy, type RulesCopy } from './rules-copy.ts'
-
-/** The result of a parser. */
-export type ParsedRules =
-  | {
-      readonly rules: RuleSet
-      /** Warnings about valid rules that are probably a mistake. */
-      readonly warnings?: readonly RuleFault[]
-    }
-  | { readonly faults: readonly RuleFault[] }
 
 /** An error of the parser that may not occur at a later attempt with the same files. */
 export class TransientParseError extends Error {
@@ -64,7 +56,7 @@ export interface RuleSourceDeps {
   /** Reads all files. Throws FileTreeError. */
   readonly readFiles: () => Promise<readonly ReadFile[]>
   /** An error that it throws counts as a fault; a TransientParseError is retryable. */
-  readonly parse: (files: readonly ReadFile[]) => ParsedRules | Promise<ParsedRules>
+  readonly parse: (files: readonly ReadFile[]) => ParsedRuleFiles | Promise<ParsedRuleFiles>
   /** Called with rules when they become active, also during startup. */
   readonly onLoaded: (rules: RuleSet) => void
   /** Called with the faults of a rejected set, once per change of the files. */
@@ -105,7 +97,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     activate(parsed.rules)
     await copy?.write(files)
     log.info({ folder, domains: rules.size }, 'rules loaded')
-    const { warnings = [] } = parsed
+    const { warnings } = parsed
     if (warnings.length > 0)
       log.warn({ folder, ...faultFields(warnings) }, 'rules loaded with warnings')
     return 'loaded'

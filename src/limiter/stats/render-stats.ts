@@ -1,38 +1,14 @@
 // Exports the limiter's counters with the names of envoyproxy/ratelimit: to statsd, to Prometheus
 // and at /stats. Only reads the counters.
-import type { Sample } from '../../telemetry/collected-counter.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import type { StatsReading } from '../../telemetry/statsd.ts'
 import { type CounterName, counterNames, type RuleCounters } from './rule-counters.ts'
-import type { RuleStats, ServiceCounts } from './rule-stats.ts'
-
-/** Labels of a rule's metrics; `rule` is the whole path, the others are its first components. */
-export type RuleLabel = 'domain' | 'key1' | 'key2' | 'rule'
-
-/** A metric that reads its series from a callback at each scrape. */
-interface CollectedMetric<L extends string> {
-  collectFrom(source: () => Iterable<Sample<L>>): void
-}
-
-/** The limiter's metrics. */
-export interface LimiterMetrics {
-  readonly ruleTotalHits: CollectedMetric<RuleLabel>
-  readonly ruleOverLimit: CollectedMetric<RuleLabel>
-  readonly ruleNearLimit: CollectedMetric<RuleLabel>
-  readonly ruleOverLimitWithLocalCache: CollectedMetric<RuleLabel>
-  readonly ruleWithinLimit: CollectedMetric<RuleLabel>
-  readonly ruleShadowMode: CollectedMetric<RuleLabel>
-  readonly domainNotFound: CollectedMetric<'domain'>
-  readonly shouldRateLimitErrors: CollectedMetric<'err_type'>
-  readonly limiterRequests: CollectedMetric<'grpc_method'>
-  readonly configLoadSuccess: CollectedMetric<never>
-  readonly configLoadError: CollectedMetric<never>
-  readonly globalShadowMode: CollectedMetric<never>
-}
+import type { RuleStats } from './rule-stats.ts'
 
 /** Connects the metrics to `stats`. */
-export function connectMetrics(stats: RuleStats, metrics: LimiterMetrics): void {
+export function connectMetrics(stats: RuleStats, metrics: Metrics): void {
   const { service } = stats
-  const ruleMetrics: readonly (readonly [CounterName, CollectedMetric<RuleLabel>])[] = [
+  const ruleMetrics: readonly (readonly [CounterName, Metrics['ruleTotalHits']])[] = [
     ['total_hits', metrics.ruleTotalHits],
     ['over_limit', metrics.ruleOverLimit],
     ['near_limit', metrics.ruleNearLimit],
@@ -55,16 +31,13 @@ export function connectMetrics(stats: RuleStats, metrics: LimiterMetrics): void 
   metrics.limiterRequests.collectFrom(() => [
     { labels: { grpc_method: 'ShouldRateLimit' }, value: service.totalRequests },
   ])
-  const connectOne = (metric: CollectedMetric<never>, counter: keyof ServiceCounts) => {
-    metric.collectFrom(() => [{ labels: {}, value: service[counter] }])
+  for (const counter of ['configLoadSuccess', 'configLoadError', 'globalShadowMode'] as const) {
+    metrics[counter].collectFrom(() => [{ labels: {}, value: service[counter] }])
   }
-  connectOne(metrics.configLoadSuccess, 'configLoadSuccess')
-  connectOne(metrics.configLoadError, 'configLoadError')
-  connectOne(metrics.globalShadowMode, 'globalShadowMode')
 }
 
 /** Labels as in envoyproxy/ratelimit, which drops further components; `rule` is the whole path. */
-function labelsOf({ path }: RuleCounters): Record<RuleLabel, string> {
+function labelsOf({ path }: RuleCounters) {
   const [domain = '', key1 = '', key2 = ''] = path.split('.')
   return { domain, key1, key2, rule: path }
 }
@@ -72,26 +45,16 @@ function labelsOf({ path }: RuleCounters): Record<RuleLabel, string> {
 const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time'
 
 /** Reads all statistics by their statsd names. */
-export function readStats(
-  stats: RuleStats,
-  gauges: () => Readonly<Record<string, number>> = () => ({}),
-): StatsReading {
-  return {
-    counters: countersOf(stats),
-    gauges: Object.entries(gauges()),
-    timings: [[RESPONSE_TIME, stats.responseTimes]],
-  }
+export function readStats(stats: RuleStats): StatsReading {
+  return { counters: countersOf(stats), timings: [[RESPONSE_TIME, stats.responseTimes]] }
 }
 
 /** Renders `/stats`: one line per statistic, sorted by name. */
-export function renderStats(
-  stats: RuleStats,
-  gauges: () => Readonly<Record<string, number>> = () => ({}),
-): string {
+export function renderStats(stats: RuleStats): string {
   const { count, ...times } = stats.responseTimes.summary()
   const fields = Object.entries(times).map(([name, ms]) => `${name}=${ms.toFixed(3)}ms`)
   const lines = [
-    ...[...countersOf(stats), ...Object.entries(gauges())].map(([name, n]) => `${name}: ${n}`),
+    ...countersOf(stats).map(([name, n]) => `${name}: ${n}`),
     `${RESPONSE_TIME}: count=${count} ${fields.join(' ')}`,
   ]
   return lines

@@ -1,9 +1,8 @@
 // The bounds of the limiter's statistics for any requests, and the exported names.
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { Registry } from 'prom-client'
-import { CollectedCounter } from '../../telemetry/collected-counter.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
 import { OTHER_PATH, RuleStats, sanitizedPathOf } from './rule-stats.ts'
-import { connectMetrics, readStats, renderStats, type RuleLabel } from './render-stats.ts'
+import { connectMetrics, readStats, renderStats } from './render-stats.ts'
 
 const hit = {
   hits: 1,
@@ -117,14 +116,13 @@ describe('names', () => {
     stats.countUnknownDomain('unknown')
     stats.service.configLoadSuccess++
     for (const ms of [1, 2, 3, 4]) stats.countCall(ms)
-    const lines = renderStats(stats, () => ({ 'ratelimit.localcache.entryCount': 7 })).split('\n')
+    const lines = renderStats(stats).split('\n')
     expect(lines.pop()).toBe('')
     expect(lines).toEqual([...lines].sort())
     expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.total_hits: 1')
     expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.over_limit: 0')
     expect(lines).toContain('ratelimit.service.rate_limit.unknown.domain_not_found: 1')
     expect(lines).toContain('ratelimit.service.config_load_success: 1')
-    expect(lines).toContain('ratelimit.localcache.entryCount: 7')
     expect(lines).toContain('ratelimit_server.ShouldRateLimit.total_requests: 4')
     expect(lines).toContain(
       'ratelimit_server.ShouldRateLimit.response_time: ' +
@@ -141,25 +139,7 @@ describe('names', () => {
 })
 
 describe('Prometheus', () => {
-  const registry = new Registry()
-  const named = <L extends string>(name: string, labelNames: readonly L[] = []) =>
-    new CollectedCounter<L>({ name, help: '.', labelNames, registry })
-  const rule = (name: string) =>
-    named<RuleLabel>(`ratelimit_service_rate_limit_${name}`, ['domain', 'key1', 'key2', 'rule'])
-  const metrics = {
-    ruleTotalHits: rule('total_hits'),
-    ruleOverLimit: rule('over_limit'),
-    ruleNearLimit: rule('near_limit'),
-    ruleOverLimitWithLocalCache: rule('over_limit_with_local_cache'),
-    ruleWithinLimit: rule('within_limit'),
-    ruleShadowMode: rule('shadow_mode'),
-    domainNotFound: named('ratelimit_service_rate_limit_domain_not_found', ['domain']),
-    shouldRateLimitErrors: named('ratelimit_service_should_rate_limit_error', ['err_type']),
-    limiterRequests: named('ratelimit_service_total_requests', ['grpc_method']),
-    configLoadSuccess: named('ratelimit_service_config_load_success'),
-    configLoadError: named('ratelimit_service_config_load_error'),
-    globalShadowMode: named('ratelimit_service_global_shadow_mode'),
-  }
+  const metrics = createMetrics()
 
   test('rules have the labels of envoyproxy/ratelimit, and the whole path as `rule`', async () => {
     connectMetrics(stats, metrics)
@@ -167,7 +147,7 @@ describe('Prometheus', () => {
     stats.countersOf('d.a_1.b_2.c_4').record(hit)
     stats.countersOf('e.a').record({ ...hit, hits: 3 })
     stats.service.redisError = 4
-    const page = (await registry.metrics()).split('\n')
+    const page = (await metrics.registry.metrics()).split('\n')
     const total = 'ratelimit_service_rate_limit_total_hits'
     const deep = `${total}{domain="d",key1="a_1",key2="b_2",rule="d.a_1.b_2`
     expect(page).toContain(`${deep}.c_3"} 1`)
@@ -184,7 +164,7 @@ describe('Prometheus', () => {
       flooded.countersOf(`d.k_${i}`).record(hit)
       flooded.countUnknownDomain(`d${i}`)
     }
-    const page = await registry.metrics()
+    const page = await metrics.registry.metrics()
     const series = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
     expect(series.length).toBeLessThan(900)
   })

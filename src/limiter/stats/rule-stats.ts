@@ -5,18 +5,6 @@ import { RuleCounters } from './rule-counters.ts'
 import { Timings } from './timings.ts'
 import { TopValues } from './top-values.ts'
 
-/** The limiter's total counts. */
-export interface ServiceCounts {
-  configLoadSuccess: number
-  configLoadError: number
-  globalShadowMode: number
-  /** Failed calls to the store, including those rejected while the circuit is open. */
-  redisError: number
-  /** Calls that failed without a decision. */
-  serviceError: number
-  totalRequests: number
-}
-
 /** The bounds and the near-limit threshold. */
 export interface RuleStatsOptions {
   /** NEAR_LIMIT_RATIO. */
@@ -37,11 +25,14 @@ const PATH_CHARACTERS_MAX = 300
 
 /** The statistics of a rate-limit process. */
 export class RuleStats {
-  readonly service: ServiceCounts = {
+  /** The total counts. */
+  readonly service = {
     configLoadSuccess: 0,
     configLoadError: 0,
     globalShadowMode: 0,
+    /** Failed calls to the store, including those rejected while the circuit is open. */
     redisError: 0,
+    /** Calls that failed without a decision. */
     serviceError: 0,
     totalRequests: 0,
   }

@@ -5,49 +5,10 @@ import { Cluster, type Redis } from 'ioredis'
 import { within } from '../../resilience/deadline.ts'
 import type { RedisAuth, RedisConnectionOptions, RedisSecrets } from './connection-options.ts'
 import { maskError } from './mask-error.ts'
-import { secretOptions } from './create-client.ts'
+import { onEachNode, secretOptions } from './create-client.ts'
 
-/** The secrets of one client; `current` ones are those of the files. */
-export interface AppliedSecrets {
-  /** Uses other secrets; returns whether they differ. */
-  change(read: RedisSecrets): boolean
-  /** Whether there are credentials before the last change. */
-  hasPrevious(): boolean
-  /**
-   * Authenticates every open connection with the current credentials, or with the previous ones if
-   * Redis rejects those. Never rejects.
-   */
-  authenticate(): Promise<{
-    /** Redis's first rejection of the current credentials. */
-    readonly rejection: Error | undefined
-    /** Whether a rejected command may be retried. */
-    readonly isAccepted: boolean
-  }>
-  /** Whether there is an open connection, and Redis has accepted the current credentials on all. */
-  isInUse(): boolean
-  /** Whether a node uses the previous credentials, or will at its next connection. */
-  isPreviousInUse(): boolean
-  /** Whether a node's open connection uses credentials other than those selected for it. */
-  isOutdated(node: Redis): boolean
-  /** Notes that Redis rejected a handshake. Returns whether it used the current credentials. */
-  rejectHandshake(node: Redis): boolean
-  /** Notes that Redis denied a command. Returns whether it denied the current credentials. */
-  denyCommand(): boolean
-  /** Allows another attempt with the current credentials. Returns whether they were denied. */
-  tryCurrent(): boolean
-  isCurrentDenied(): boolean
-}
-
-/** Observes the connections from their start. */
-export function applySecrets(
-  client: Redis | Cluster,
-  options: RedisConnectionOptions,
-): AppliedSecrets {
-  return new ClientSecrets(client, options)
-}
-
-/** The secrets of one client, and which of them each node uses. */
-class ClientSecrets implements AppliedSecrets {
+/** The secrets of one client, and which of them each node uses; `current`: those of the files. */
+export class AppliedSecrets {
   readonly #client: Redis | Cluster
   readonly #timeoutMs: number
   #secrets: RedisSecrets
@@ -58,21 +19,20 @@ class ClientSecrets implements AppliedSecrets {
   /** The credentials of the last handshake or of the last accepted AUTH. */
   readonly #used = new WeakMap<Redis, RedisAuth | undefined>()
 
+  /** Observes the connections from their start. */
   constructor(client: Redis | Cluster, options: RedisConnectionOptions) {
     this.#client = client
     this.#timeoutMs = options.timeoutMs
     this.#secrets = secretsOf(options)
-    observeConnecting(
-      client,
-      (node) => {
+    onEachNode(client, (node) => {
+      this.#applyTo(node)
+      node.on('connecting', () => {
         this.#used.set(node, this.#authOf(node))
-      },
-      (node) => {
-        this.#applyTo(node)
-      },
-    )
+      })
+    })
   }
 
+  /** Uses other secrets; returns whether they differ. */
   change(read: RedisSecrets): boolean {
     let next = secretsOf(read)
     if (isDeepStrictEqual(next, this.#secrets)) return false
@@ -88,33 +48,43 @@ class ClientSecrets implements AppliedSecrets {
     return true
   }
 
+  /** Whether there are credentials before the last change. */
   hasPrevious(): boolean {
     return this.#previous !== undefined
   }
 
+  /**
+   * Authenticates every open connection with the current credentials, or with the previous ones if
+   * Redis rejects those. Never rejects.
+   */
   async authenticate() {
     const all = await Promise.all(this.#open().map((node) => this.#authenticateNode(node)))
     return {
+      /** Redis's first rejection of the current credentials. */
       rejection: all.find(({ rejection }) => rejection !== undefined)?.rejection,
-      // On a Cluster, the node that rejected a command is unknown.
+      /** Whether a rejected command may be retried; on a Cluster, its node is unknown. */
       isAccepted: all.length === 0 || all.some(({ isAccepted }) => isAccepted),
     }
   }
 
+  /** Whether there is an open connection, and Redis has accepted the current credentials on all. */
   isInUse(): boolean {
     const connected = this.#open()
     const usesCurrent = (node: Redis) => this.#used.get(node) === this.#secrets.auth
     return connected.length > 0 && connected.every(usesCurrent)
   }
 
+  /** Whether a node uses the previous credentials, or will at its next connection. */
   isPreviousInUse(): boolean {
     return this.#nodes().some((node) => this.#nodesWithPrevious.has(node))
   }
 
+  /** Whether a node's open connection uses credentials other than those selected for it. */
   isOutdated(node: Redis): boolean {
     return this.#used.get(node) !== this.#authOf(node)
   }
 
+  /** Notes that Redis rejected a handshake. Returns whether it used the current credentials. */
   rejectHandshake(node: Redis): boolean {
     const rejected = this.#used.get(node)
     const isCurrent = rejected === this.#secrets.auth
@@ -125,6 +95,7 @@ class ClientSecrets implements AppliedSecrets {
     return isCurrent
   }
 
+  /** Notes that Redis denied a command. Returns whether it denied the current credentials. */
   denyCommand(): boolean {
     const [auth, ...others] = new Set(this.#open().map((node) => this.#used.get(node)))
     if (auth === undefined || others.length > 0 || this.#previous === undefined) return false
@@ -132,6 +103,7 @@ class ClientSecrets implements AppliedSecrets {
     return auth === this.#secrets.auth
   }
 
+  /** Allows another attempt with the current credentials. Returns whether they were denied. */
   tryCurrent(): boolean {
     const { auth } = this.#secrets
     return auth !== undefined && this.#denied.delete(auth)
@@ -185,27 +157,6 @@ class ClientSecrets implements AppliedSecrets {
     if (this.#secrets.auth === auth) this.#setPrevious(node, true)
     return { rejection, isAccepted: (await this.#authenticateWith(node, fallback)) === undefined }
   }
-}
-
-/** Calls back when a node starts to connect, and for a node that a Cluster has added. */
-function observeConnecting(
-  client: Redis | Cluster,
-  onConnecting: (node: Redis) => void,
-  onNode: (node: Redis) => void,
-): void {
-  const observe = (node: Redis) => {
-    node.on('connecting', () => {
-      onConnecting(node)
-    })
-  }
-  if (!(client instanceof Cluster)) {
-    observe(client)
-    return
-  }
-  client.on('+node', (node: Redis) => {
-    onNode(node) // before it connects
-    observe(node)
-  })
 }
 
 /** Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. */

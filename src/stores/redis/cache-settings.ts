@@ -3,8 +3,8 @@
 import * as z from 'zod'
 import { type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
 import type { RedisConnectionOptions, RedisTls } from './connection-options.ts'
-import { planWithSecretFiles, readSecret } from './secret-files.ts'
-import { checkTls, parseAuth, redisSettings, tlsOf, tlsPathsOf } from './settings.ts'
+import { planWithSecretFiles, readSecret, tlsOf } from './secret-files.ts'
+import { parseAuth, redisSettings } from './settings.ts'
 import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
 
 /** The timeout of connecting; each command has its own, shorter one. */
@@ -58,13 +58,8 @@ type CacheConfig = ConfigOf<typeof cacheSettings>
 export function planLinkCache(config: CacheConfig): RedisConnectionOptions {
   return planWithSecretFiles({
     credentials: [config.REDIS_URL_FILE, config.REDIS_SENTINEL_AUTH_FILE],
-    tls: tlsPathsOf(config),
-    plan: (problems, tlsProblems) => {
-      const tls = tlsOf(config, tlsProblems)
-      const options = connectionOf(config, { tls, problems })
-      if (options?.tls !== undefined) checkTls(tls, tlsProblems)
-      return options
-    },
+    tls: config,
+    plan: (tls, problems) => connectionOf(config, { tls, problems }),
     urlName: 'REDIS_URL',
   })
 }

@@ -3,7 +3,7 @@
 import type { RedisConnectionOptions } from './connection-options.ts'
 import { createClient } from './create-client.ts'
 import { maskError } from './mask-error.ts'
-import { type OnReload, reloadSecrets } from './reload-secrets.ts'
+import { type OnReload, SecretReloads } from './reload-secrets.ts'
 import { type CommandRetries, retryCommands, type RetryOptions } from './retry-commands.ts'
 
 /** The observer of a connection. */
@@ -78,7 +78,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
   })
   const { secretFiles: files, timeoutMs } = options
   const { onReload = () => undefined } = watch
-  const reloads = files && reloadSecrets({ client, options, files, onReload })
+  const reloads = files && new SecretReloads({ client, options, files, onReload })
   const { run, isReconnecting, stop } =
     reloads !== undefined && files?.hasCredentials === true
       ? retryCommands({ client, reloads, timeoutMs })

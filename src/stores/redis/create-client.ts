@@ -25,15 +25,18 @@ type ServerTarget = Exclude<RedisTarget, { readonly kind: 'cluster' }>
 export function createClient(options: RedisConnectionOptions): Redis | Cluster {
   const { target } = options
   const isFastAfterLoss = options.secretFiles?.hasCredentials === true
-  if (target.kind === 'cluster') {
-    const cluster = createCluster(target.nodes, options)
-    return cluster.on('+node', (node: Redis) => {
-      delayRetries(node, isFastAfterLoss)
-    })
-  }
-  const client = createRedis(target, options)
-  delayRetries(client, isFastAfterLoss)
+  const client =
+    target.kind === 'cluster' ? createCluster(target.nodes, options) : createRedis(target, options)
+  onEachNode(client, (node) => {
+    delayRetries(node, isFastAfterLoss)
+  })
   return client
+}
+
+/** Calls back for the connection of a client; of a Cluster, for each node before it connects. */
+export function onEachNode(client: Redis | Cluster, observe: (node: Redis) => void): void {
+  if (client instanceof Cluster) client.on('+node', observe)
+  else observe(client)
 }
 
 function createRedis(target: ServerTarget, options: RedisConnectionOptions): Redis {

@@ -1,10 +1,11 @@
 // Reloads the secrets of a client from their files: when they change, and when Redis rejects the
 // credentials or closes a connection.
-import { Cluster, type Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import { scanFiles, watchFiles } from '../../process/watch-files.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { type AppliedSecrets, applySecrets } from './apply-secrets.ts'
+import { AppliedSecrets } from './apply-secrets.ts'
 import type { RedisConnectionOptions, SecretFiles } from './connection-options.ts'
+import { onEachNode } from './create-client.ts'
 import { maskError } from './mask-error.ts'
 
 /**
@@ -12,17 +13,6 @@ import { maskError } from './mask-error.ts'
  * why they are not used.
  */
 export type OnReload = (problem?: Error) => void
-
-/** Reloads of the secrets of one client. */
-export interface SecretReloads {
-  /**
-   * Re-reads the files after Redis has rejected a command with this error, and authenticates the
-   * open connections. Resolves to whether the command may be retried. Never rejects.
-   */
-  renew(error: unknown): Promise<boolean>
-  /** Stops watching the files: nothing is read or reported from here on. */
-  stop(): void
-}
 
 /** Rejected commands that arrive within this time after an authentication share its result. */
 const RENEW_EVERY_MS = 20
@@ -45,18 +35,8 @@ export function logReloads(log: Log, redis: string): OnReload {
   }
 }
 
-/** Watches the files until `stop` is called. */
-export function reloadSecrets(given: {
-  readonly client: Redis | Cluster
-  readonly options: RedisConnectionOptions
-  readonly files: SecretFiles
-  readonly onReload: OnReload
-}): SecretReloads {
-  return new Reloads(given)
-}
-
-/** The reloads of one client. */
-class Reloads implements SecretReloads {
+/** Reloads of the secrets of one client. */
+export class SecretReloads {
   readonly #files: SecretFiles
   readonly #secrets: AppliedSecrets
   readonly #reports: ReturnType<typeof createReports>
@@ -68,9 +48,16 @@ class Reloads implements SecretReloads {
   #renewing: Promise<boolean> | undefined
   #renewed = { atMs: -Infinity, isAccepted: true }
 
-  constructor({ client, options, files, onReload }: Parameters<typeof reloadSecrets>[0]) {
+  /** Watches the files until `stop` is called. */
+  constructor(given: {
+    readonly client: Redis | Cluster
+    readonly options: RedisConnectionOptions
+    readonly files: SecretFiles
+    readonly onReload: OnReload
+  }) {
+    const { client, options, files, onReload } = given
     this.#files = files
-    this.#secrets = applySecrets(client, options)
+    this.#secrets = new AppliedSecrets(client, options)
     this.#reports = createReports(onReload)
     this.#authenticate = oneAtATime(async () => {
       const { rejection, isAccepted } = await this.#secrets.authenticate()
@@ -81,15 +68,15 @@ class Reloads implements SecretReloads {
     const readAndApply = async () => {
       if (this.#readFiles()) await this.#authenticate()
     }
-    observeNodes(client, {
+    onEachNode(client, (node) => {
       // Redis may have closed the connection because the credentials have changed.
-      onClose: () => void readAndApply(),
-      onReady: (node) => {
+      node.on('close', () => void readAndApply())
+      node.on('ready', () => {
         this.#handleReady(node)
-      },
-      onError: (error, node) => {
+      })
+      node.on('error', (error: Error) => {
         this.#handleError(error, node)
-      },
+      })
     })
     this.#watch = watchFiles({
       scan: () => {
@@ -104,6 +91,10 @@ class Reloads implements SecretReloads {
     })
   }
 
+  /**
+   * Re-reads the files after Redis has rejected a command with this error, and authenticates the
+   * open connections. Resolves to whether the command may be retried. Never rejects.
+   */
   renew(error: unknown): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
     if (this.#renewing !== undefined) return this.#renewing
@@ -126,6 +117,7 @@ class Reloads implements SecretReloads {
     return performance.now() - this.#renewed.atMs < RENEW_EVERY_MS
   }
 
+  /** Stops watching the files: nothing is read or reported from here on. */
   stop(): void {
     this.#isStopped = true
     void this.#watch.stop()
@@ -234,26 +226,4 @@ function createReports(onReload: OnReload) {
       onReload()
     },
   }
-}
-
-/** Observes the connection of a client, or those of a Cluster to each node. */
-function observeNodes(
-  client: Redis | Cluster,
-  on: {
-    readonly onClose: () => void
-    readonly onReady: (node: Redis) => void
-    readonly onError: (error: Error, node: Redis) => void
-  },
-): void {
-  const observe = (node: Redis) => {
-    node.on('close', on.onClose)
-    node.on('ready', () => {
-      on.onReady(node)
-    })
-    node.on('error', (error: Error) => {
-      on.onError(error, node)
-    })
-  }
-  if (client instanceof Cluster) client.on('+node', observe)
-  else observe(client)
 }

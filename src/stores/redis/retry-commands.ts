@@ -34,7 +34,7 @@ const ATTEMPTS_MAX = 3
 /** Creates the retries. */
 export function retryCommands(given: {
   readonly client: Redis | Cluster
-  readonly reloads: SecretReloads
+  readonly reloads: Pick<SecretReloads, 'renew'>
   /** The timeout of commands. */
   readonly timeoutMs: number
 }): CommandRetries {

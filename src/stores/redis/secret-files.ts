@@ -1,12 +1,20 @@
 // Reads the files with the secrets of a connection to Redis: at the start, and when they change.
 // `reload-secrets.ts` applies changed secrets to the open connection.
 import { readFileSync, statSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigError, type Setting } from '../../config/config.ts'
-import { optionalString } from '../../config/settings.ts'
-import type { RedisConnectionOptions } from './connection-options.ts'
+import { optionalString, readPem } from '../../config/settings.ts'
+import { checkAuthorities } from '../../process/tls-files.ts'
+import type { RedisConnectionOptions, RedisTls } from './connection-options.ts'
 
 const BYTES_MAX = 65_536
+const tlsFileNames = ['REDIS_TLS_CACERT', 'REDIS_TLS_CLIENT_CERT', 'REDIS_TLS_CLIENT_KEY'] as const
+
+/** TLS settings of every Redis of a process. */
+type RedisTlsConfig = Readonly<Record<(typeof tlsFileNames)[number], string | undefined>> & {
+  readonly REDIS_TLS_SKIP_HOSTNAME_VERIFICATION?: boolean
+}
 
 /** The setting `NAME_FILE` of the secret `NAME`. */
 export function secretFileSetting(name: string): Setting<string | undefined> {
@@ -36,13 +44,10 @@ function readBounded(file: string): { text?: string; problem?: string } {
 interface SecretSources {
   /** The paths of the files with credentials, if set. */
   readonly credentials: readonly (string | undefined)[]
-  /** The paths of certificates and keys, if set; used only with TLS. */
-  readonly tls: readonly (string | undefined)[]
-  /**
-   * Derives the options of the connection from the files; appends problems of certificates and
-   * keys to `tlsProblems`, others to `problems`.
-   */
-  readonly plan: (problems: string[], tlsProblems: string[]) => RedisConnectionOptions | undefined
+  /** The files of certificates and keys; used only with TLS. */
+  readonly tls: RedisTlsConfig
+  /** Derives the options of the connection from the files; appends to `problems`. */
+  readonly plan: (tls: RedisTls, problems: string[]) => RedisConnectionOptions | undefined
   /** Name of the setting with the address. */
   readonly urlName: string
 }
@@ -57,7 +62,10 @@ export function planWithSecretFiles({
   const read = (first?: RedisConnectionOptions) => {
     const problems: string[] = []
     const isTlsUnused = first !== undefined && first.tls === undefined
-    const options = plan(problems, isTlsUnused ? [] : problems)
+    const tlsProblems = isTlsUnused ? [] : problems
+    const material = tlsOf(tls, tlsProblems)
+    const options = plan(material, problems)
+    if (options?.tls !== undefined) checkTls(material, tlsProblems)
     if (options !== undefined && first !== undefined && !hasSameAddress(options, first)) {
       problems.push(`${urlName}_FILE contains another address: it is used after a restart`)
     }
@@ -66,7 +74,8 @@ export function planWithSecretFiles({
   }
   const options = read()
   const isSet = (path: string | undefined): path is string => path !== undefined
-  const paths = [...credentials, ...(options.tls === undefined ? [] : tls)].filter(isSet)
+  const tlsPaths = options.tls === undefined ? [] : tlsFileNames.map((name) => tls[name])
+  const paths = [...credentials, ...tlsPaths].filter(isSet)
   if (paths.length === 0) return options
   const hasCredentials = credentials.some(isSet)
   return { ...options, secretFiles: { paths, hasCredentials, read: () => read(options) } }
@@ -79,4 +88,37 @@ function hasSameAddress(a: RedisConnectionOptions, b: RedisConnectionOptions): b
     tls === undefined,
   ]
   return isDeepStrictEqual(addressOf(a), addressOf(b))
+}
+
+/** Reads the PEM files of these settings; appends to `problems`. */
+export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
+  const pemOf = (name: (typeof tlsFileNames)[number]) => readPem(name, config[name], problems)
+  const hasCert = config.REDIS_TLS_CLIENT_CERT !== undefined
+  if (hasCert !== (config.REDIS_TLS_CLIENT_KEY !== undefined)) {
+    const [given, missing] = hasCert ? ['CERT', 'KEY'] : ['KEY', 'CERT']
+    problems.push(
+      `REDIS_TLS_CLIENT_${missing} is required if REDIS_TLS_CLIENT_${given} is set: a file`,
+    )
+  }
+  const ca = pemOf('REDIS_TLS_CACERT')
+  const [cert, key] = [pemOf('REDIS_TLS_CLIENT_CERT'), pemOf('REDIS_TLS_CLIENT_KEY')]
+  return { ca, cert, key, isHostChecked: config.REDIS_TLS_SKIP_HOSTNAME_VERIFICATION !== true }
+}
+
+/**
+ * Checks the certificates, and that the key is that of the client's certificate: while files are
+ * replaced, it may not be. Appends to `problems`.
+ */
+function checkTls({ ca, cert, key }: RedisTls, problems: string[]): void {
+  try {
+    if (ca !== undefined) checkAuthorities(ca)
+  } catch {
+    problems.push('REDIS_TLS_CACERT must contain valid certificates')
+  }
+  if (cert === undefined || key === undefined) return
+  try {
+    createSecureContext({ cert, key })
+  } catch {
+    problems.push('REDIS_TLS_CLIENT_KEY must be the key of REDIS_TLS_CLIENT_CERT')
+  }
 }

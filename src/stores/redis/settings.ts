@@ -1,10 +1,8 @@
 // Redis's settings, with the names of envoyproxy/ratelimit, and the connection options derived from
 // them. Reads the files of secrets; does not connect.
-import { createSecureContext } from 'node:tls'
 import { ConfigError, type ConfigOf, type Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
-import { flagSetting, optionalString, readPem, stringSetting } from '../../config/settings.ts'
-import { checkAuthorities } from '../../process/tls-files.ts'
+import { flagSetting, optionalString, stringSetting } from '../../config/settings.ts'
 import type { RedisAuth, RedisConnectionOptions, RedisTls } from './connection-options.ts'
 import { planWithSecretFiles, readSecret, secretFileSetting } from './secret-files.ts'
 import { keywordSetting } from './setting-kinds.ts'
@@ -15,42 +13,34 @@ const TIMEOUT = { min: '10ms', max: '1m', fallback: '1s' }
 type Prefix = 'REDIS_' | 'REDIS_PERSECOND_'
 
 /** Settings of one Redis; their names start with `prefix`. */
-function serverSettings(prefix: Prefix, server: string) {
-  return {
-    socketType: keywordSetting(`socket type of ${server}`, {
+function serverSettings<P extends Prefix>(prefix: P, server: string) {
+  const settings = {
+    SOCKET_TYPE: keywordSetting(`socket type of ${server}`, {
       keywords: socketTypes,
       fallback: 'unix if the address is a path, else tcp',
     }),
-    type: keywordSetting(`deployment of ${server}`, { keywords: redisTypes, fallback: 'SINGLE' }),
-    url: optionalString(
+    TYPE: keywordSetting(`deployment of ${server}`, { keywords: redisTypes, fallback: 'SINGLE' }),
+    URL: optionalString(
       `address of ${server}: host:port, redis://…, rediss://…, a path, or a list`,
       true,
     ),
-    urlFile: secretFileSetting(`${prefix}URL`),
-    auth: optionalString(`password of ${server}, or user:password`, true),
-    authFile: secretFileSetting(`${prefix}AUTH`),
-    sentinelAuth: optionalString(`password of its Redis Sentinels, or user:password`, true),
-    sentinelAuthFile: secretFileSetting(`${prefix}SENTINEL_AUTH`),
-    tls: flagSetting(`whether ${server} uses TLS`, false),
-    timeout: durationSetting(`timeout of connecting to ${server} and of each call`, TIMEOUT),
+    URL_FILE: secretFileSetting(`${prefix}URL`),
+    AUTH: optionalString(`password of ${server}, or user:password`, true),
+    AUTH_FILE: secretFileSetting(`${prefix}AUTH`),
+    SENTINEL_AUTH: optionalString(`password of its Redis Sentinels, or user:password`, true),
+    SENTINEL_AUTH_FILE: secretFileSetting(`${prefix}SENTINEL_AUTH`),
+    TLS: flagSetting(`whether ${server} uses TLS`, false),
+    TIMEOUT: durationSetting(`timeout of connecting to ${server} and of each call`, TIMEOUT),
+  }
+  const named = Object.entries(settings).map(([name, setting]) => [prefix + name, setting] as const)
+  return Object.fromEntries(named) as {
+    readonly [K in keyof typeof settings as `${P}${K}`]: (typeof settings)[K]
   }
 }
 
-const main = serverSettings('REDIS_', 'Redis')
-const perSecond = serverSettings('REDIS_PERSECOND_', 'the Redis for limits per second')
-
 /** Settings of the counters' Redis. */
 export const redisSettings = {
-  REDIS_SOCKET_TYPE: main.socketType,
-  REDIS_TYPE: main.type,
-  REDIS_URL: main.url,
-  REDIS_URL_FILE: main.urlFile,
-  REDIS_AUTH: main.auth,
-  REDIS_AUTH_FILE: main.authFile,
-  REDIS_SENTINEL_AUTH: main.sentinelAuth,
-  REDIS_SENTINEL_AUTH_FILE: main.sentinelAuthFile,
-  REDIS_TLS: main.tls,
-  REDIS_TIMEOUT: main.timeout,
+  ...serverSettings('REDIS_', 'Redis'),
   REDIS_TLS_CACERT: optionalString(
     'file of the CA certificates that verify the certificates of all Redis servers',
   ),
@@ -64,16 +54,7 @@ export const redisSettings = {
     'whether the counters of limits per second are in a separate Redis',
     false,
   ),
-  REDIS_PERSECOND_SOCKET_TYPE: perSecond.socketType,
-  REDIS_PERSECOND_TYPE: perSecond.type,
-  REDIS_PERSECOND_URL: perSecond.url,
-  REDIS_PERSECOND_URL_FILE: perSecond.urlFile,
-  REDIS_PERSECOND_AUTH: perSecond.auth,
-  REDIS_PERSECOND_AUTH_FILE: perSecond.authFile,
-  REDIS_PERSECOND_SENTINEL_AUTH: perSecond.sentinelAuth,
-  REDIS_PERSECOND_SENTINEL_AUTH_FILE: perSecond.sentinelAuthFile,
-  REDIS_PERSECOND_TLS: perSecond.tls,
-  REDIS_PERSECOND_TIMEOUT: perSecond.timeout,
+  ...serverSettings('REDIS_PERSECOND_', 'the Redis for limits per second'),
   REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: flagSetting(
     'whether the health check fails while Redis is unavailable',
     false,
@@ -118,13 +99,8 @@ function planConnection(config: RedisConfig, prefix: Prefix): RedisConnectionOpt
       config[`${prefix}AUTH_FILE`],
       config[`${prefix}SENTINEL_AUTH_FILE`],
     ],
-    tls: tlsPathsOf(config),
-    plan: (problems, tlsProblems) => {
-      const tls = tlsOf(config, tlsProblems)
-      const options = connectionOf(config, { prefix, tls, problems })
-      if (options?.tls !== undefined) checkTls(tls, tlsProblems)
-      return options
-    },
+    tls: config,
+    plan: (tls, problems) => connectionOf(config, { prefix, tls, problems }),
     urlName: `${prefix}URL`,
   })
 }
@@ -178,49 +154,4 @@ export function parseAuth(auth: string | undefined): RedisAuth | undefined {
   const colon = auth.indexOf(':')
   if (colon === -1) return { password: auth }
   return { username: auth.slice(0, colon) || undefined, password: auth.slice(colon + 1) }
-}
-
-/** TLS settings of every Redis of a process. */
-export type RedisTlsConfig = Pick<
-  RedisConfig,
-  'REDIS_TLS_CACERT' | 'REDIS_TLS_CLIENT_CERT' | 'REDIS_TLS_CLIENT_KEY'
-> & { readonly REDIS_TLS_SKIP_HOSTNAME_VERIFICATION?: boolean }
-
-/** The paths of the PEM files, if set. */
-export function tlsPathsOf(config: RedisTlsConfig): readonly (string | undefined)[] {
-  return [config.REDIS_TLS_CACERT, config.REDIS_TLS_CLIENT_CERT, config.REDIS_TLS_CLIENT_KEY]
-}
-
-/** Reads the PEM files of these settings; appends to `problems`. */
-export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
-  const pemOf = (name: 'REDIS_TLS_CACERT' | 'REDIS_TLS_CLIENT_CERT' | 'REDIS_TLS_CLIENT_KEY') =>
-    readPem(name, config[name], problems)
-  const hasCert = config.REDIS_TLS_CLIENT_CERT !== undefined
-  if (hasCert !== (config.REDIS_TLS_CLIENT_KEY !== undefined)) {
-    const [given, missing] = hasCert ? ['CERT', 'KEY'] : ['KEY', 'CERT']
-    problems.push(
-      `REDIS_TLS_CLIENT_${missing} is required if REDIS_TLS_CLIENT_${given} is set: a file`,
-    )
-  }
-  const ca = pemOf('REDIS_TLS_CACERT')
-  const [cert, key] = [pemOf('REDIS_TLS_CLIENT_CERT'), pemOf('REDIS_TLS_CLIENT_KEY')]
-  return { ca, cert, key, isHostChecked: config.REDIS_TLS_SKIP_HOSTNAME_VERIFICATION !== true }
-}
-
-/**
- * Checks the certificates, and that the key is that of the client's certificate: while files are
- * replaced, it may not be. Appends to `problems`.
- */
-export function checkTls({ ca, cert, key }: RedisTls, problems: string[]): void {
-  try {
-    if (ca !== undefined) checkAuthorities(ca)
-  } catch {
-    problems.push('REDIS_TLS_CACERT must contain valid certificates')
-  }
-  if (cert === undefined || key === undefined) return
-  try {
-    createSecureContext({ cert, key })
-  } catch {
-    problems.push('REDIS_TLS_CLIENT_KEY must be the key of REDIS_TLS_CLIENT_CERT')
-  }
 }

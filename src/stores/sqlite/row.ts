@@ -1,8 +1,9 @@
 // Typed values of SQLite columns. The schema is STRICT, so another type is a bug.
 import assert from 'node:assert/strict'
-import type { Row } from './writer.ts'
+import type { SQLOutputValue } from 'node:sqlite'
 
-export type { Row }
+/** A row that a statement returns. */
+export type Row = Record<string, SQLOutputValue>
 
 /** A non-null TEXT column. */
 export function stringOf(value: Row[string] | undefined): string {

@@ -2,7 +2,8 @@
 // place that reports a failed commit as `not-done`.
 import type { FailedOutcome } from '../../resilience/store-error.ts'
 import type { Write } from './parameters.ts'
-import type { GroupResult, Row } from './writer.ts'
+import type { Row } from './row.ts'
+import type { GroupResult } from './writer.ts'
 
 /** The result of one write: its row, and how many rows it changed. */
 export interface WriteResult {

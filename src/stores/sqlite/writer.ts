@@ -1,17 +1,14 @@
 // The queue to the writer thread. Writes that arrive while it is busy share its next transaction,
 // so one disk sync serves them all; their promises resolve after that sync.
 import { Worker } from 'node:worker_threads'
-import type { SQLOutputValue } from 'node:sqlite'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { monotonicMs } from '../../resilience/deadline.ts'
 import { createDeadlineQueue, type DeadlineQueue } from '../../resilience/deadline-queue.ts'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { OperationName } from './operations.ts'
 import { type Parameter, type Write, writeOf } from './parameters.ts'
+import type { Row } from './row.ts'
 import type { StoreObserver } from './store-watch.ts'
-
-/** A row that a statement returns. */
-export type Row = Record<string, SQLOutputValue>
 
 /** Values by their parameter names in the SQL. */
 type Parameters = Readonly<Record<string, Parameter>>
@@ -25,14 +22,6 @@ export type GroupResult =
       readonly tookMs: number
     }
   | { readonly failure: string; readonly outcome: FailedOutcome }
-
-/** Runs operations durably, in the order of the calls. */
-export interface Writer {
-  /** Resolves to the operation's row once it is durable on disk. Throws StoreError. */
-  run(name: OperationName, parameters: Parameters): Promise<Row | undefined>
-  /** Stops the thread after the pending writes. */
-  close(): Promise<void>
-}
 
 interface Pending {
   readonly write: Write
@@ -62,10 +51,11 @@ export async function startWriterThread(path: string, reports: Reports): Promise
     })
     thread.once('error', reject)
   })
-  return new GroupWriter(thread, reports)
+  return new Writer(thread, reports)
 }
 
-class GroupWriter implements Writer {
+/** Runs operations durably, in the order of the calls. */
+export class Writer {
   readonly #thread: Worker
   readonly #metrics: Reports['metrics']
   readonly #watch: StoreObserver
@@ -95,6 +85,7 @@ class GroupWriter implements Writer {
     })
   }
 
+  /** Resolves to the operation's row once it is durable on disk. Throws StoreError. */
   run(name: OperationName, parameters: Parameters): Promise<Row | undefined> {
     if (this.#stoppedBy !== undefined) return Promise.reject(notDone(this.#stoppedBy))
     if (this.#hung) return Promise.reject(notDone('SQLite does not respond'))
@@ -105,6 +96,7 @@ class GroupWriter implements Writer {
     })
   }
 
+  /** Stops the thread after the pending writes. */
   async close(): Promise<void> {
     if (this.#stoppedBy !== undefined) return
     this.#closing = true

@@ -6,23 +6,20 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { ParsedRuleFiles } from '../../../src/limits/rules.ts'
 import { type RuleLocation, ruleFilesOf } from '../../../src/limiter/rules/rule-files.ts'
-import {
-  openRuleSource,
-  type ParsedRules,
-  type RuleSource,
-} from '../../../src/limiter/rules/rule-source.ts'
+import { openRuleSource, type RuleSource } from '../../../src/limiter/rules/rule-source.ts'
 import type { ReadFile } from '../../../src/process/file-tree.ts'
 import { watchFiles } from '../../../src/process/watch-files.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 /** A grammar with one line per file: its domain; a domain that starts with `bad` is a fault. */
-function parse(files: readonly ReadFile[]): ParsedRules {
+function parse(files: readonly ReadFile[]): ParsedRuleFiles {
   const bad = files.filter(({ text }) => !/^[a-z0-9-]+\n$/.test(text) || text.startsWith('bad'))
   if (bad.length > 0)
     return { faults: bad.map(({ name }) => ({ file: name, line: 1, message: 'is bad' })) }
   const level = {} as never // rules are not read in this test
-  return { rules: new Map(files.map(({ text }) => [text.trim(), level])) }
+  return { rules: new Map(files.map(({ text }) => [text.trim(), level])), warnings: [] }
 }
 
 let root: string

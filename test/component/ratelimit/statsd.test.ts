@@ -50,14 +50,12 @@ async function listenStatsd(port = 0) {
 type Statsd = Awaited<ReturnType<typeof listenStatsd>>
 
 let counters: Map<string, number>
-let gauges: Map<string, number>
 let logged: string[]
 let reads: number
 let sinks: StatsdSink[]
 let servers: Statsd[]
 beforeEach(() => {
   counters = new Map([['hits', 0]])
-  gauges = new Map()
   logged = []
   reads = 0
   sinks = []
@@ -79,7 +77,7 @@ function start(
   given: { flushMs?: number; tags?: ReadonlyMap<string, string>; read?: () => StatsReading } = {},
 ) {
   const { flushMs = 20, tags = new Map<string, string>() } = given
-  const read = given.read ?? (() => ({ counters, gauges, timings: [] }))
+  const read = given.read ?? (() => ({ counters, timings: [] }))
   const log = (_: unknown, message: string) => {
     logged.push(message)
   }
@@ -100,9 +98,8 @@ function start(
 
 const add = (n: number) => counters.set('hits', (counters.get('hits') ?? 0) + n)
 
-test('the sink sends changed counters as differences, and gauges as values', async () => {
+test('the sink sends changed counters as differences', async () => {
   const server = await listen()
-  gauges.set('entries', 7)
   counters.set('idle', 0)
   add(3)
   start(server.port)
@@ -110,7 +107,6 @@ test('the sink sends changed counters as differences, and gauges as values', asy
   add(5)
   await waitFor('the second difference', () => server.total('hits') === 8)
   expect(server.lines.filter((line) => line.startsWith('hits'))).toEqual(['hits:3|c', 'hits:5|c'])
-  expect(server.lines).toContain('entries:7|g')
   expect(server.lines.join()).not.toContain('idle')
   expect(server.connections()).toBe(1)
   expect(logged).toEqual([])
@@ -207,7 +203,7 @@ test('the sink logs a host that does not resolve as an outage', async () => {
     port: 8125,
     flushMs: 20,
     tags: new Map(),
-    read: () => ({ counters, gauges, timings: [] }),
+    read: () => ({ counters, timings: [] }),
     log: {
       info: () => undefined,
       warn: (_: unknown, message: string) => logged.push(message),
