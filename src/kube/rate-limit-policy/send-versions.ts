@@ -26,46 +26,65 @@ export interface VersionSender {
   readonly stop: () => void
 }
 
-/** A version that is not stored within this time, or that cannot be stored, is sent without. */
+/** If no version is stored within this time, or storing fails, the newest one is sent anyway. */
 const STORE_MS_MAX = 1000
 
 /** Creates it for a process that has just become the leader. */
 export function createVersionSender(deps: SendVersionsDeps): VersionSender {
   const { store, port, isLeading, scheduler } = deps
+  /** The newest version, until it is sent. */
   let waiting: CompiledVersion | undefined
   let cancelDeadline: (() => void) | undefined
-  const stop = () => {
+  /** The order in which versions were recorded. */
+  const numbers = new WeakMap<CompiledVersion, number>()
+  const numberOf = (version: CompiledVersion) => numbers.get(version) ?? 0
+  let [recorded, sent] = [0, 0]
+  const clearDeadline = () => {
     cancelDeadline?.()
     cancelDeadline = undefined
-    waiting = undefined
   }
-  const sendWaiting = () => {
-    const version = waiting
-    if (version === undefined) return
-    stop()
-    if (isLeading()) port.publish(version)
-    else waitFor(version) // the Lease may still be renewed
+  const startDeadline = () => {
+    cancelDeadline ??= scheduler.after(STORE_MS_MAX, () => {
+      cancelDeadline = undefined
+      if (waiting !== undefined) send(waiting)
+    })
   }
-  const waitFor = (version: CompiledVersion) => {
+  const send = (version: CompiledVersion) => {
+    if (numberOf(version) <= sent) return
+    if (!isLeading()) {
+      startDeadline() // the Lease may still be renewed
+      return
+    }
+    clearDeadline()
+    sent = numberOf(version)
+    port.publish(version)
+    if (version === waiting) waiting = undefined
+    else startDeadline() // for the newest one
+  }
+  const record = (version: CompiledVersion) => {
+    numbers.set(version, ++recorded)
     waiting = version
-    cancelDeadline ??= scheduler.after(STORE_MS_MAX, sendWaiting)
+  }
+  const stop = () => {
+    clearDeadline()
+    waiting = undefined
+    sent = Infinity
   }
   if (store === undefined) {
-    const send = (version: CompiledVersion) => {
-      waiting = version
-      sendWaiting()
+    return {
+      send(version) {
+        record(version)
+        send(version)
+      },
+      write: undefined,
+      stop,
     }
-    return { send, write: undefined, stop }
   }
-  const stored = createLastVersion({
-    ...{ ...deps, ...store },
-    onSettled(version) {
-      if (version === waiting) sendWaiting()
-    },
-  })
+  const stored = createLastVersion({ ...deps, ...store, onSettled: send })
   return {
     send(version, accepted) {
-      waitFor(version)
+      record(version)
+      startDeadline()
       stored.record(version, accepted)
     },
     write: stored.write,

@@ -18,8 +18,8 @@ export const SECRET = { namespace: 'n', name: 'versions' }
 /** The key of the version in the Secret. */
 export const VERSION_KEY = 'version.pb.gz'
 const PATH = `/api/v1/namespaces/${SECRET.namespace}/secrets/${SECRET.name}`
-/** Waited for only if a version is too large: otherwise a call follows the compression. */
-const COMPRESSION_MS_MAX = 200
+/** Compression happens in another thread, in real time. */
+const COMPRESSION_MS_MAX = 20_000
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined }
 /** Drops every line. */
 export const QUIET_LOG = { ...quiet, error: () => undefined }
@@ -38,8 +38,12 @@ interface Patch {
 /** What happens to a call, and how long it takes. */
 export type Fate = () => { readonly ms: number; readonly fault?: 'before' | 'after' }
 
-/** A Secret and its API server; `onCall` is called at the start of each call. */
-function startServer(scheduler: FakeScheduler, fate: Fate, onCall: (method: string) => void) {
+/** A Secret and its API server; `on` observes the calls. */
+function startServer(
+  scheduler: FakeScheduler,
+  fate: Fate,
+  on: { readonly onStart: (method: string) => void; readonly onEnd: () => void },
+) {
   let secret: { metadata: object; data?: Readonly<Record<string, string>> } | undefined = {
     metadata: { resourceVersion: '1' },
   }
@@ -64,13 +68,17 @@ function startServer(scheduler: FakeScheduler, fate: Fate, onCall: (method: stri
     async call(call) {
       const { method, path } = call
       if (path !== PATH) throw new Error(path)
-      onCall(method)
-      const { ms, fault } = fate()
-      await new Promise<void>((resolve) => scheduler.after(ms, resolve))
-      if (fault === 'before') throw lost()
-      const result = operate(call)
-      if (fault === 'after') throw lost()
-      return result
+      on.onStart(method)
+      try {
+        const { ms, fault } = fate()
+        await new Promise<void>((resolve) => scheduler.after(ms, resolve))
+        if (fault === 'before') throw lost()
+        const result = operate(call)
+        if (fault === 'after') throw lost()
+        return result
+      } finally {
+        on.onEnd()
+      }
     },
   }
   return {
@@ -88,11 +96,14 @@ export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) 
   const scheduler = createFakeScheduler()
   const metrics = createMetrics()
   const calls: { method: string; atMs: number }[] = []
-  /** The number of versions that are being compressed, which happens in another thread. */
-  let compressing = 0
-  const server = startServer(scheduler, fate, (method) => {
-    calls.push({ method, atMs: scheduler.nowMs() })
-    if (method === 'GET') compressing = Math.max(0, compressing - 1)
+  /** The numbers of writes, and of calls, that have started and not ended. */
+  const running = { writes: 0, calls: 0 }
+  const server = startServer(scheduler, fate, {
+    onStart(method) {
+      calls.push({ method, atMs: scheduler.nowMs() })
+      running.calls++
+    },
+    onEnd: () => running.calls--,
   })
   /** The versions that limiters receive, with the version that is stored then. */
   const sent: { readonly version: string; readonly atMs: number; stored?: string | undefined }[] =
@@ -100,10 +111,7 @@ export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) 
   const startLeader = (given: Partial<SendVersionsDeps> = {}) => {
     const queue = createWorkQueue({ name: 'q', scheduler, metrics })
     const crashing = new AbortController()
-    const serialize = ({ resources }: CompiledVersion) => {
-      compressing++
-      return Promise.resolve(Buffer.concat(resources))
-    }
+    const serialize = ({ resources }: CompiledVersion) => Promise.resolve(Buffer.concat(resources))
     const sender = createVersionSender({
       api: server.api,
       store: { secret: SECRET, serialize },
@@ -118,8 +126,14 @@ export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) 
       ...{ scheduler, random: () => 0.5, metrics, log: QUIET_LOG },
       ...given,
     })
-    const reconcile = (_key: string, signal: AbortSignal) =>
-      sender.write?.(signal) ?? Promise.resolve({})
+    const reconcile = async (_key: string, signal: AbortSignal) => {
+      running.writes++
+      try {
+        return (await sender.write?.(signal)) ?? {}
+      } finally {
+        running.writes--
+      }
+    }
     const options = { name: 'q', queue, workers: 1, reconcile, scheduler, metrics, log: QUIET_LOG }
     void runWorkers(options, crashing.signal)
     const crash = () => {
@@ -132,9 +146,11 @@ export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) 
   const advance = async (ms: number) => {
     for (let left = ms; left > 0; left -= stepMs) {
       await scheduler.advance(Math.min(left, stepMs))
-      for (let i = 0; i < COMPRESSION_MS_MAX && compressing > 0; i++)
+      const untilMs = performance.now() + COMPRESSION_MS_MAX
+      while (running.writes > running.calls) {
+        if (performance.now() > untilMs) throw new Error('a version was not compressed')
         await new Promise((resolve) => setTimeout(resolve, 1))
-      compressing = 0
+      }
     }
   }
   const failures = async () => {
