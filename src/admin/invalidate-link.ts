@@ -66,7 +66,8 @@ export function createCacheInvalidator(deps: InvalidateDeps): CacheInvalidator {
     }
   }
   const queue = createRetryQueue({ ...deps, tryInvalidate, wait, signal: stopping.signal })
-  const invalidateUntil = async (code: string, deadlineMs: number): Promise<boolean> => {
+  const confirmOnce = async (code: string): Promise<boolean> => {
+    const deadlineMs = deps.monotonicMs() + CONFIRM_MS_MAX
     for (let failures = 0; !(await tryInvalidate(code)); failures++) {
       if (deps.monotonicMs() >= deadlineMs || stopping.signal.aborted) return false
       await wait(retryDelayMs(failures))
@@ -74,9 +75,9 @@ export function createCacheInvalidator(deps: InvalidateDeps): CacheInvalidator {
     return true
   }
   const confirmTwice = async (code: string): Promise<boolean> => {
-    if (!(await invalidateUntil(code, deps.monotonicMs() + CONFIRM_MS_MAX))) return false
+    if (!(await confirmOnce(code))) return false
     await wait(CONFIRM_DELAY_MS)
-    return !stopping.signal.aborted && invalidateUntil(code, deps.monotonicMs() + CONFIRM_MS_MAX)
+    return !stopping.signal.aborted && confirmOnce(code)
   }
   return {
     async invalidate(code) {
@@ -148,5 +149,5 @@ function createRetryQueue(
 
 /** The back-off in milliseconds after this many consecutive failures. */
 function retryDelayMs(failures: number): number {
-  return Math.min(RETRY_MS * 2 ** Math.min(failures, 10), RETRY_MS_MAX)
+  return Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX)
 }

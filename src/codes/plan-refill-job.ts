@@ -91,14 +91,18 @@ export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan
   const cancels = planCancels(observed, ownershipProblem)
   const cancelled = new Set(cancels.map(({ job }) => job.name))
   const activeJobs = runningJobsOf(observed).filter(({ name }) => !cancelled.has(name))
+  const lastRecorded = observed.history.last?.refill ?? 0
   const changes = [
     ...newOutcomes(observed, nowMs),
-    ...newCancels(observed, cancels).map((cancel) => outcomeOfCancel(cancel, nowMs)),
+    // A stale cache contains a cancelled Job, whose outcome is recorded, as running.
+    ...cancels
+      .filter(({ job }) => job.refill > lastRecorded)
+      .map((cancel) => outcomeOfCancel(cancel, nowMs)),
   ]
   const recorded = changes.reduce(record, observed.history)
   const isWanted = needsRefill(observed)
-  const isFree =
-    activeJobs.length === 0 && cancelled.size === 0 && !observed.jobs.some(isTerminating)
+  // A running Job that is cancelled or being deleted may still run.
+  const isFree = observed.jobs.every(({ state }) => state !== 'running')
   const mayStart = isWanted && isFree && blocker === null && !observed.spec.isPaused
   const retryAtMs = mayStart ? retryTimeOf(recorded, observed.inputs, nowMs) : null
   const isEarly = retryAtMs !== null && nowMs < retryAtMs
@@ -135,11 +139,6 @@ function runningJobsOf({ jobs }: ObservedPool): ObservedJob[] {
     .sort((a, b) => b.refill - a.refill)
 }
 
-/** Whether a Job is being deleted and may still run. */
-function isTerminating({ state, isDeleting }: ObservedJob): boolean {
-  return state === 'running' && isDeleting
-}
-
 function needsRefill({ spec, stored }: ObservedPool): boolean {
   if (stored.kind === 'unknown') return false
   if (stored.kind === 'absent') return true
@@ -170,14 +169,11 @@ function newOutcomes({ jobs, history }: ObservedPool, nowMs: number): RefillOutc
 }
 
 function outcomeOfFinished(job: ObservedJob, nowMs: number): RefillOutcome {
-  const { name, refill, inputs, startedMs, problem } = job
+  const { startedMs, problem } = job
   const isGood = job.state === 'succeeded'
   return {
-    refill,
-    job: name,
-    inputs,
+    ...startOf(job),
     outcome: isGood ? 'Succeeded' : 'Failed',
-    startedMs,
     // A back-off counts from now: the Job's times are of another clock, which may differ.
     finishedMs: isGood ? (job.finishedMs ?? startedMs) : nowMs,
     reason: isGood ? '' : (problem?.reason ?? 'RefillFailed'),
@@ -185,29 +181,19 @@ function outcomeOfFinished(job: ObservedJob, nowMs: number): RefillOutcome {
   }
 }
 
+/** The fields of an outcome that are those of its Job. */
+function startOf({ name, refill, inputs, startedMs }: ObservedJob) {
+  return { refill, job: name, inputs, startedMs }
+}
+
 interface Cancel {
   readonly job: ObservedJob
   readonly reason: string
 }
 
-/** Cancels that are not recorded yet: a stale cache contains a cancelled Job as running. */
-function newCancels({ history }: ObservedPool, cancels: readonly Cancel[]): Cancel[] {
-  const lastRecorded = history.last?.refill ?? 0
-  return cancels.filter(({ job }) => job.refill > lastRecorded)
-}
-
-function outcomeOfCancel({ job, reason }: Cancel, nowMs: number): RefillOutcome {
-  const { name, refill, inputs, startedMs } = job
-  return {
-    refill,
-    job: name,
-    inputs,
-    outcome: 'Cancelled',
-    startedMs,
-    finishedMs: nowMs,
-    reason: 'Cancelled',
-    message: reason,
-  }
+function outcomeOfCancel({ job, reason: message }: Cancel, nowMs: number): RefillOutcome {
+  const outcome = 'Cancelled'
+  return { ...startOf(job), outcome, finishedMs: nowMs, reason: outcome, message }
 }
 
 function record(history: RefillHistory, outcome: RefillOutcome): RefillHistory {
@@ -265,16 +251,15 @@ function planOwning(
 
 /** Deletes Jobs whose outcome is recorded and whose retention has expired. */
 function planRemovals(observed: ObservedPool, nowMs: number): RefillStep[] {
-  return observed.jobs
-    .filter((job) => isRecorded(job, observed) && nowMs >= keptUntilMs(job))
+  const lastRecorded = observed.history.last?.refill ?? 0
+  return finishedJobsOf(observed)
+    .filter((job) => job.refill <= lastRecorded && nowMs >= keptUntilMs(job))
     .map(({ name }) => ({ kind: 'remove', job: name }))
 }
 
-function isRecorded(
-  { state, refill, isDeleting }: ObservedJob,
-  { history }: ObservedPool,
-): boolean {
-  return state !== 'running' && !isDeleting && refill <= (history.last?.refill ?? 0)
+/** The finished Jobs that are not being deleted. */
+function finishedJobsOf({ jobs }: ObservedPool): ObservedJob[] {
+  return jobs.filter(({ state, isDeleting }) => state !== 'running' && !isDeleting)
 }
 
 function keptUntilMs({ state, startedMs, finishedMs }: ObservedJob): number {
@@ -286,9 +271,7 @@ function requeueAfter(
   nowMs: number,
   { isBusy, retryAtMs }: { isBusy: boolean; retryAtMs: number | null },
 ): number | undefined {
-  const times = observed.jobs
-    .filter(({ state, isDeleting }) => state !== 'running' && !isDeleting)
-    .map((job) => keptUntilMs(job) - nowMs)
+  const times = finishedJobsOf(observed).map((job) => keptUntilMs(job) - nowMs)
   if (isBusy) times.push(CHECK_MS)
   if (retryAtMs !== null) times.push(retryAtMs - nowMs)
   return times.length === 0 ? undefined : Math.max(1000, Math.min(...times))

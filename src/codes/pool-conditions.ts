@@ -26,22 +26,18 @@ export function poolConditions(
   nowMs: number,
 ): readonly PoolCondition[] {
   const ready = readyOf(observed, plan)
-  const degraded = degradedOf(observed, plan, nowMs)
-  const progress = mustAct(degraded, plan)
-    ? [condition('Stalled', 'True', degraded)]
-    : reconcilingOf(observed, ready)
-  return [ready, refillingOf(observed, plan), degraded, ...progress]
+  const degraded = degradedOf(plan, nowMs)
+  const conditions = [ready, refillingOf(observed, plan), degraded]
+  if (mustAct(degraded, plan)) conditions.push(condition('Stalled', 'True', degraded))
+  else if (ready.status !== 'True' && !observed.spec.isPaused)
+    conditions.push(condition('Reconciling', 'True', ready))
+  return conditions
 }
 
 /** Whether the controller cannot continue until an operator changes something. */
 function mustAct({ status, reason }: PoolCondition, { history }: RefillPlan): boolean {
   if (status !== 'True' || reason === STORE_UNAVAILABLE) return false
   return !RETRIED_REASONS.has(reason) || history.failures >= FAILURES_STALLED
-}
-
-function reconcilingOf({ spec }: ObservedPool, ready: PoolCondition): PoolCondition[] {
-  if (ready.status === 'True' || spec.isPaused) return []
-  return [condition('Reconciling', 'True', ready)]
 }
 
 function condition(
@@ -87,27 +83,15 @@ function refillingOf({ spec }: ObservedPool, plan: RefillPlan): PoolCondition {
   return not('NotNeeded', 'the level requires no refill')
 }
 
-type ProblemCheck = (given: {
-  observed: ObservedPool
-  plan: RefillPlan
-  nowMs: number
-}) => Problem | null
+/** The worst problem; `null` if there is none. */
+function problemOf({ blocker, running, history }: RefillPlan, nowMs: number): Problem | null {
+  if (blocker !== null) return blocker
+  if (running?.problem != null && nowMs - running.startedMs >= START_MS_MAX) return running.problem
+  return history.failures > 0 && history.last?.outcome === 'Failed' ? history.last : null
+}
 
-/** Checks for problems, the worst first; the first match is reported. */
-const problemChecks: readonly ProblemCheck[] = [
-  ({ plan }) => plan.blocker,
-  ({ plan: { running }, nowMs }) =>
-    running?.problem != null && nowMs - running.startedMs >= START_MS_MAX ? running.problem : null,
-  ({ plan: { history } }) =>
-    history.failures > 0 && history.last !== null && history.last.outcome === 'Failed'
-      ? { reason: history.last.reason, message: history.last.message }
-      : null,
-]
-
-function degradedOf(observed: ObservedPool, plan: RefillPlan, nowMs: number): PoolCondition {
-  for (const check of problemChecks) {
-    const problem = check({ observed, plan, nowMs })
-    if (problem !== null) return condition('Degraded', 'True', problem)
-  }
+function degradedOf(plan: RefillPlan, nowMs: number): PoolCondition {
+  const problem = problemOf(plan, nowMs)
+  if (problem !== null) return condition('Degraded', 'True', problem)
   return condition('Degraded', 'False', { reason: 'AsExpected', message: 'no problem' })
 }

@@ -14,9 +14,7 @@ import {
 /** The codes of a claimed block, or the reason why no block was claimed. */
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
-  | { readonly kind: 'empty' }
-  | { readonly kind: 'rejected' }
-  | { readonly kind: 'stopped' }
+  | { readonly kind: 'empty' | 'rejected' | 'stopped' }
 
 /** Dependencies of a claim. */
 export interface ClaimBlockDeps extends RetryDeps {

@@ -9,8 +9,7 @@ import { type BlockClaim, claimBlock, type ClaimBlockDeps } from './claim-block.
 /** A code, or the reason why no code was returned: an empty pool, or an unavailable store. */
 export type SuppliedCode =
   | { readonly kind: 'code'; readonly code: string }
-  | { readonly kind: 'pool-empty' }
-  | { readonly kind: 'store-unavailable' }
+  | { readonly kind: 'pool-empty' | 'store-unavailable' }
 
 /** Returns codes, each once. */
 export interface CodeSupply {

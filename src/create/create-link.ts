@@ -27,11 +27,8 @@ export interface CreateRequest {
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
-  | { readonly kind: 'alias-taken' }
-  | { readonly kind: 'key-reused' }
-  | { readonly kind: 'pool-empty' }
-  | { readonly kind: 'not-created' }
-  | { readonly kind: 'outcome-unknown' }
+  | { readonly kind: 'alias-taken' | 'key-reused' | 'pool-empty' }
+  | { readonly kind: 'not-created' | 'outcome-unknown' }
 
 /** Dependencies of a create. */
 export interface CreateDeps extends ClaimDeps {
@@ -134,13 +131,15 @@ async function createWithKey(
   const found = await reads.run(() => deps.intents.readSerial(keyHash))
   if (found === 'failed') return { kind: 'not-created' }
   let intent: Intent | undefined = found
-  let own: Intent | undefined
+  let ownWriterId: string | undefined
   if (intent === undefined) {
     const code = await codeFor(deps, request, deadlineMs)
     if (code.kind !== 'code') return withoutCode(code.kind)
     const { writerId, createdAtMs, expiresAtMs } = newLink(deps, request, code.code)
-    own = { keyHash, bodyHash, code: code.code, writerId, createdAtMs, expiresAtMs }
-    intent = await storeIntent(deps, own, deadlineMs)
+    const own = { keyHash, bodyHash, code: code.code, writerId, createdAtMs, expiresAtMs }
+    ownWriterId = writerId
+    const insert = () => deps.intents.insertIfAbsent(own)
+    intent = await writeIntent({ deps, keyHash, deadlineMs }, insert, (read) => read === undefined)
     if (intent === undefined) return { kind: 'not-created' }
   }
   if (intent.bodyHash !== bodyHash) return { kind: 'key-reused' }
@@ -148,12 +147,8 @@ async function createWithKey(
   if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) {
     return replayExpired(deps, given, intent)
   }
-  return completeIntent(deps, {
-    request,
-    intent,
-    deadlineMs,
-    replayed: intent.writerId !== own?.writerId,
-  })
+  const replayed = intent.writerId !== ownWriterId
+  return completeIntent(deps, { request, intent, deadlineMs, replayed })
 }
 
 /** Claims the intent's code, and moves the intent to another code if an alias has that one. */
@@ -174,7 +169,12 @@ async function completeIntent(
     if (request.alias !== undefined) return { kind: 'alias-taken' }
     const code = await deps.supply.take(deadlineMs)
     if (code.kind !== 'code') return withoutCode(code.kind)
-    const moved = await moveIntent(deps, { intent, to: code.code }, deadlineMs)
+    const change = { intent, to: code.code }
+    const moved = await writeIntent(
+      { deps, keyHash: intent.keyHash, deadlineMs },
+      () => deps.intents.move(change),
+      (read) => read?.code === change.intent.code,
+    )
     if (moved?.bodyHash !== intent.bodyHash) return { kind: 'not-created' }
     intent = moved
   }
@@ -210,38 +210,23 @@ function notClaimed(outcome: FailedOutcome): CreateOutcome {
   return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'not-created' }
 }
 
-/** Inserts the intent if absent; resolves to the stored intent, or `undefined` on failure. */
-async function storeIntent(
-  deps: CreateDeps,
-  own: Intent,
-  deadlineMs: number,
+/**
+ * Inserts or moves an intent; resolves to the stored intent, or `undefined` on failure. If the
+ * outcome is unknown, re-reads the intent, and retries while `isUnchanged`.
+ */
+async function writeIntent(
+  { deps, keyHash, deadlineMs }: { deps: CreateDeps; keyHash: string; deadlineMs: number },
+  write: () => Promise<Intent | undefined>,
+  isUnchanged: (read: Intent | undefined) => boolean,
 ): Promise<Intent | undefined> {
   const retries = createRetries(deadlineMs, deps)
   do {
-    const stored = await resultOrOutcome(deps.intents.insertIfAbsent(own))
+    const stored = await resultOrOutcome(write())
     if (stored === 'not-done') return undefined // not retried, as in claimCode
     if (stored !== 'unknown') return stored
-    const read = await retries.run(() => deps.intents.readSerial(own.keyHash))
+    const read = await retries.run(() => deps.intents.readSerial(keyHash))
     if (read === 'failed') return undefined
-    if (read !== undefined) return read
-  } while (await retries.wait())
-  return undefined
-}
-
-/** Moves the intent to another code; resolves to the stored intent, or `undefined` on failure. */
-async function moveIntent(
-  deps: CreateDeps,
-  change: { intent: Intent; to: string },
-  deadlineMs: number,
-): Promise<Intent | undefined> {
-  const retries = createRetries(deadlineMs, deps)
-  do {
-    const stored = await resultOrOutcome(deps.intents.move(change))
-    if (stored === 'not-done') return undefined
-    if (stored !== 'unknown') return stored
-    const read = await retries.run(() => deps.intents.readSerial(change.intent.keyHash))
-    if (read === 'failed' || read === undefined) return undefined
-    if (read.code !== change.intent.code) return read
+    if (!isUnchanged(read)) return read
   } while (await retries.wait())
   return undefined
 }

@@ -52,6 +52,7 @@ const EVENTS = { group: 'events.k8s.io', version: 'v1', plural: 'events' } as co
 
 interface Series {
   readonly name: string
+  readonly event: EventInput
   count: number
   lastAtMs: number
   writtenAtMs: number
@@ -73,26 +74,24 @@ export function createEventRecorder(deps: {
   /** Checked before each write: a replica that lost leadership writes no events. */
   readonly mayWrite: () => boolean
 }): EventRecorder {
-  const { api, wallMs, metrics, controller, instance } = deps
-  const series = new LRUCache<string, Series>({ max: SERIES_MAX })
-  const buckets = new LRUCache<string, Bucket>({ max: SERIES_MAX })
+  const { api, wallMs, metrics } = deps
+  const allSeries = new LRUCache<string, Series>({ max: SERIES_MAX })
+  const takeToken = createBuckets()
   const drop = (reason: string) => {
     metrics.eventsDropped.inc({ reason })
   }
   const queue = createWriteQueue({ ...deps, drop })
-  const { enqueue } = queue
-  const write = (event: EventInput, current: Series) => {
-    const { name, count } = current
+  const write = (series: Series) => {
+    const { count } = series
     const atMs = wallMs()
-    enqueue(async () => {
-      const { isCreated } = current
-      const source = { name, count, isCreated, atMs, controller, instance }
+    queue.enqueue(async () => {
+      const { isCreated } = series
       try {
-        await api.call(renderWrite(event, source))
-        current.isCreated = true
+        await api.call(renderWrite({ ...series, count }, { ...deps, atMs }))
+        series.isCreated = true
       } catch (error) {
         const exists = hasStatus(error, 409) // the response to an earlier write was lost
-        current.isCreated = exists || (isCreated && !hasStatus(error, 404))
+        series.isCreated = exists || (isCreated && !hasStatus(error, 404))
         if (isCreated || !exists) throw error
       }
     })
@@ -100,25 +99,30 @@ export function createEventRecorder(deps: {
   return {
     emit(event) {
       const nowMs = deps.nowMs()
-      const key = [event.regarding.uid, event.type, event.reason, event.action, event.note].join()
-      const current = series.get(key)
-      if (current === undefined || nowMs - current.lastAtMs > SERIES_MS) {
-        if (!takeToken(buckets, event.regarding.uid, nowMs)) {
+      const { uid } = event.regarding
+      const key = [uid, event.type, event.reason, event.action, event.note].join()
+      let series = allSeries.get(key)
+      if (series === undefined || nowMs - series.lastAtMs > SERIES_MS) {
+        if (!takeToken(uid, nowMs)) {
           drop('too-many')
           return
         }
         const name = nameOf(key, event, wallMs())
-        const times = { lastAtMs: nowMs, writtenAtMs: nowMs }
-        const started = { name, count: 1, ...times, isCreated: false }
-        series.set(key, started)
-        write(event, started)
-        return
+        series = {
+          name,
+          event,
+          count: 0,
+          lastAtMs: nowMs,
+          writtenAtMs: -Infinity,
+          isCreated: false,
+        }
+        allSeries.set(key, series)
       }
-      current.count++
-      current.lastAtMs = nowMs
-      if (nowMs - current.writtenAtMs < SERIES_WRITE_MS) return
-      current.writtenAtMs = nowMs
-      write(event, current)
+      series.count++
+      series.lastAtMs = nowMs
+      if (nowMs - series.writtenAtMs < SERIES_WRITE_MS) return
+      series.writtenAtMs = nowMs
+      write(series)
     },
     flush: queue.flush,
   }
@@ -157,18 +161,16 @@ function createWriteQueue(deps: {
   }
 }
 
-/** A token bucket, as the time at which it will be full. */
-interface Bucket {
-  readonly fullAtMs: number
-}
-
-/** Takes a token from an object's bucket; returns false if it is empty. */
-function takeToken(buckets: LRUCache<string, Bucket>, uid: string, nowMs: number): boolean {
-  const bucket = buckets.get(uid) ?? { fullAtMs: 0 }
-  const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + OBJECT_REFILL_MS
-  if (fullAtMs - nowMs > OBJECT_BURST * OBJECT_REFILL_MS) return false
-  buckets.set(uid, { fullAtMs })
-  return true
+/** Creates a function that takes a token of an object; it returns false if none is left. */
+function createBuckets() {
+  /** By uid: the time at which the bucket will be full. */
+  const fullAtMs = new LRUCache<string, number>({ max: SERIES_MAX })
+  return (uid: string, nowMs: number): boolean => {
+    const nextMs = Math.max(fullAtMs.get(uid) ?? 0, nowMs) + OBJECT_REFILL_MS
+    if (nextMs - nowMs > OBJECT_BURST * OBJECT_REFILL_MS) return false
+    fullAtMs.set(uid, nextMs)
+    return true
+  }
 }
 
 /** The name of a new event; a retried write uses the same one, so the event is created once. */
@@ -179,42 +181,28 @@ function nameOf(key: string, { regarding }: EventInput, atMs: number): string {
 
 /** Renders the call that creates an event, or updates its count. */
 function renderWrite(
-  event: EventInput,
-  source: Pick<Series, 'name' | 'count' | 'isCreated'> & EventSource,
+  { name, event, count, isCreated }: Series,
+  { atMs, controller, instance }: { atMs: number; controller: string; instance: string },
 ) {
-  const { name, count, isCreated, atMs } = source
   const { namespace } = event.regarding
-  const series = { count, lastObservedTime: formatMicroTime(atMs) }
+  const eventTime = formatMicroTime(atMs)
+  const series = { count, lastObservedTime: eventTime }
   const msMax = CALL_MS_MAX
   if (isCreated) {
     const path = pathOf(EVENTS, { namespace, name })
     const contentType = 'application/merge-patch+json'
     return { method: 'PATCH', path, body: { series }, contentType, msMax } as const
   }
-  const body = { ...renderEvent(event, source), ...(count > 1 && { series }) }
-  return { method: 'POST', path: pathOf(EVENTS, { namespace }), body, msMax } as const
-}
-
-interface EventSource {
-  readonly name: string
-  readonly atMs: number
-  readonly controller: string
-  readonly instance: string
-}
-
-function renderEvent({ regarding, type, reason, action, note }: EventInput, source: EventSource) {
-  const { name, atMs, controller, instance } = source
-  return {
+  const body = {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
-    metadata: { name, namespace: regarding.namespace },
-    eventTime: formatMicroTime(atMs),
-    regarding,
-    type,
-    reason,
-    action,
-    note: note.slice(0, NOTE_CHARACTERS_MAX),
+    metadata: { name, namespace },
+    eventTime,
+    ...event,
+    note: event.note.slice(0, NOTE_CHARACTERS_MAX),
     reportingController: controller,
     reportingInstance: instance.slice(0, 128),
+    ...(count > 1 && { series }),
   }
+  return { method: 'POST', path: pathOf(EVENTS, { namespace }), body, msMax } as const
 }

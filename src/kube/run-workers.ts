@@ -90,7 +90,8 @@ async function reconcileOne(
 }
 
 function handleError(options: WorkersOptions, key: string, error: unknown): void {
-  const { name: controller, queue, metrics, log, isOperationalError = isKubeError } = options
+  const { name: controller, queue, metrics, log } = options
+  const { isOperationalError = (err) => err instanceof KubeError } = options
   if (error instanceof TerminalError) {
     metrics.terminalReconcileErrors.inc({ controller })
     queue.resetFailures(key)
@@ -104,8 +105,4 @@ function handleError(options: WorkersOptions, key: string, error: unknown): void
     log.error({ err: error, key }, 'reconcile failed: unexpected error')
   }
   queue.addFailed(key)
-}
-
-function isKubeError(error: unknown): boolean {
-  return error instanceof KubeError
 }

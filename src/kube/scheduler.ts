@@ -1,4 +1,5 @@
 // The time source of this folder: a monotonic clock and timers. Tests replace it with a fake.
+import { once } from 'node:events'
 
 /** A clock and timers. */
 export interface Scheduler {
@@ -23,17 +24,14 @@ export const systemScheduler: Scheduler = {
 }
 
 /** Waits `ms` milliseconds, or until `signal` aborts; never rejects. */
-export function pauseFor(scheduler: Scheduler, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const finish = () => {
-      cancel()
-      signal.removeEventListener('abort', finish)
-      resolve()
-    }
-    const cancel = scheduler.after(ms, finish)
-    signal.addEventListener('abort', finish)
-  })
+export async function pauseFor(
+  scheduler: Scheduler,
+  ms: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = createDeadline(scheduler, ms, signal)
+  await untilAborted(deadline.signal)
+  deadline.clear()
 }
 
 /**
@@ -45,12 +43,11 @@ export async function completesWithin(
   ms: number,
   work: Promise<unknown>,
 ): Promise<boolean> {
-  const done = new AbortController()
-  const timeout = pauseFor(scheduler, ms, done.signal).then(() => false)
+  const { signal, clear } = createDeadline(scheduler, ms, undefined)
   try {
-    return await Promise.race([work.then(() => true), timeout])
+    return await Promise.race([work.then(() => true), untilAborted(signal).then(() => false)])
   } finally {
-    done.abort()
+    clear()
   }
 }
 
@@ -85,12 +82,6 @@ export function createDeadline(
 }
 
 /** Resolves once `signal` has aborted. */
-export function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const onAbort = () => {
-      resolve()
-    }
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-  })
+export async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
 }

@@ -55,14 +55,8 @@ export function watchPools<P extends Pool>(deps: {
     const { lowWater, target } = marksOf(row)
     const level = levelOf(row)
     const claimRate = claimRateOf(samples.get(row.pool) ?? [])
-    return {
-      pool: row.pool,
-      level,
-      lowWater,
-      target,
-      claimRate,
-      secondsToEmpty: secondsToEmpty(level, claimRate),
-    }
+    const left = secondsToEmpty(level, claimRate)
+    return { pool: row.pool, level, lowWater, target, claimRate, secondsToEmpty: left }
   }
   return {
     record,

@@ -17,31 +17,28 @@ export function runInBackground(options: {
 }): Background {
   const stopping = new AbortController()
   const isStopping = () => stopping.signal.aborted
-  let wake: (() => void) | undefined
+  let waiting = Promise.withResolvers<undefined>()
   let isTriggered = false
-  const waitForNext = () =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, isTriggered ? 0 : options.everyMs)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+  const delayMs = () => (isTriggered ? 0 : options.everyMs)
   const running = (async () => {
     while (!isStopping()) {
       isTriggered = false
       await options.task(stopping.signal).catch(options.onError)
-      if (!isStopping()) await waitForNext()
+      if (isStopping()) return
+      waiting = Promise.withResolvers()
+      const timer = setTimeout(waiting.resolve, delayMs(), undefined)
+      await waiting.promise
+      clearTimeout(timer)
     }
   })()
   return {
     trigger() {
       isTriggered = true
-      wake?.()
+      waiting.resolve(undefined)
     },
     async stop() {
       stopping.abort()
-      wake?.()
+      waiting.resolve(undefined)
       await running
     },
   }

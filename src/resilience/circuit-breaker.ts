@@ -58,8 +58,8 @@ const PROBE_MS_MAX = 250
 /** Creates a closed circuit breaker. */
 export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBreaker {
   const deadlines = createDeadlineQueue(options.callMsMax, options.nowMs)
-  const state = trackState(options)
-  const { isSlow, isUnresponsive, isOpen, noteCall, noteResult, noteFailure, stop } = state
+  const { isSlow, isUnresponsive, isOpen, noteCall, noteResult, noteFailure, stop } =
+    trackState(options)
   const start = async <T>(call: () => Promise<T>): Promise<T> => {
     noteCall()
     return call()
@@ -106,16 +106,8 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
   }
 }
 
-/** The observed state of a dependency. */
-interface State extends Pick<CircuitBreaker, 'isUnresponsive' | 'isOpen' | 'stop'> {
-  readonly isSlow: () => boolean
-  readonly noteCall: () => void
-  readonly noteResult: (when: 'within-deadline' | 'delayed') => void
-  readonly noteFailure: (reason: unknown) => void
-}
-
 /** Tracks whether a dependency responds, and how fast; opens and closes the breaker. */
-function trackState(options: CircuitBreakerOptions): State {
+function trackState(options: CircuitBreakerOptions) {
   const { onFailure, onOpenChange, nowMs, callMsMax, probe } = options
   const stopping = new AbortController()
   let failedPeriods = 0
@@ -149,16 +141,16 @@ function trackState(options: CircuitBreakerOptions): State {
     isSlow: () => isSlow,
     isUnresponsive,
     isOpen: () => probing !== undefined,
-    noteCall() {
+    noteCall: () => {
       unresponsiveSinceMs ??= nowMs()
     },
-    noteResult(when) {
+    noteResult: (when: 'within-deadline' | 'delayed') => {
       unresponsiveSinceMs = undefined
       isSlow = when === 'delayed'
       if (isSlow) probing?.cancel()
       else failedPeriods = 0
     },
-    noteFailure(reason) {
+    noteFailure: (reason: unknown) => {
       onFailure(reason)
       const nowAtMs = nowMs()
       if (nowAtMs < periodEndMs) return
@@ -167,7 +159,7 @@ function trackState(options: CircuitBreakerOptions): State {
       if (failedPeriods < FAILED_PERIODS_MAX || (isSlow && !isUnresponsive())) return
       if (probing === undefined && !stopping.signal.aborted) open()
     },
-    async stop() {
+    stop: async () => {
       stopping.abort()
       await probing?.done
     },

@@ -19,14 +19,7 @@ export interface DeadlineQueue {
 /** A call in the queue. */
 interface PendingCall {
   readonly deadlineMs: number
-}
-
-/** A node of the linked list of pending calls, which is in the order of their deadlines. */
-interface QueueNode extends PendingCall {
   readonly onTimeout: () => void
-  isPending: boolean
-  previous: QueueNode | undefined
-  next: QueueNode | undefined
 }
 
 /** A timer with more delay than this is due to a stall: this process was busy or suspended. */
@@ -36,8 +29,8 @@ const runHere: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...args) =>
 
 /** Creates a queue in which each call times out after `ms` milliseconds; `nowMs` is monotonic. */
 export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQueue {
-  let first: QueueNode | undefined
-  let last: QueueNode | undefined
+  /** In the order of their deadlines. */
+  const pending = new Set<PendingCall>()
   let isArmed = false
   /** Whether the due deadlines have been extended, once, because this process stalled. */
   let isExtended = false
@@ -64,54 +57,33 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
       return
     }
     isExtended = false
-    while (first !== undefined && first.deadlineMs <= nowAtMs) {
-      const { onTimeout } = first
-      unlink(first)
-      onTimeout()
+    for (const call of pending) {
+      if (call.deadlineMs > nowAtMs) {
+        arm(call.deadlineMs - nowAtMs)
+        return
+      }
+      pending.delete(call)
+      call.onTimeout()
     }
     isArmed = false
-    if (first !== undefined) arm(first.deadlineMs - nowAtMs)
   }
-  const unlink = (node: QueueNode) => {
-    const { previous, next } = node
-    if (previous === undefined) first = next
-    else previous.next = next
-    if (next === undefined) last = previous
-    else next.previous = previous
-    node.previous = node.next = undefined
-    node.isPending = false
-  }
-  const add = (onTimeout: () => void): QueueNode => {
-    const node: QueueNode = {
+  const add = (onTimeout: () => void): PendingCall => {
+    const call: PendingCall = {
       deadlineMs: nowMs() + ms,
       // The timeout of a traced request is handled in that request's trace.
       onTimeout: spans?.currentIds() === undefined ? onTimeout : AsyncLocalStorage.bind(onTimeout),
-      isPending: true,
-      previous: last,
-      next: undefined,
     }
-    if (last === undefined) first = node
-    else last.next = node
-    last = node
+    pending.add(call)
     if (!isArmed) arm(ms)
-    return node
+    return call
   }
-  const remove = (call: PendingCall): boolean => {
-    const node = call as QueueNode
-    if (!node.isPending) return false
-    unlink(node)
-    return true
+  const remove = (call: PendingCall) => pending.delete(call)
+  const expireAll = () => {
+    const calls = [...pending] // not those that the handlers add
+    for (const call of calls) if (remove(call)) call.onTimeout()
+    return calls.length
   }
-  const queue = { add, remove, expireAll: () => expireList(first, remove) }
-  return { ...queue, within: (promise) => settleWithin(queue, promise) }
-}
-
-/** Times out the calls pending now, not those that their handlers add; returns how many. */
-function expireList(first: QueueNode | undefined, remove: (call: PendingCall) => boolean): number {
-  const nodes: QueueNode[] = []
-  for (let node = first; node !== undefined; node = node.next) nodes.push(node)
-  for (const node of nodes) if (remove(node)) node.onTimeout()
-  return nodes.length
+  return { add, remove, expireAll, within: (promise) => settleWithin({ add, remove }, promise) }
 }
 
 /** Settles as `promise` does, or resolves to `undefined` at the deadline. */

@@ -13,12 +13,16 @@ export interface RetryDeps {
 }
 
 /** The result of a store call, or `failed` after a StoreError; rethrows other errors. */
-export async function resultOrFailed<T>(call: Promise<T>): Promise<T | 'failed'> {
+export async function resultOrFailed<T>(
+  call: Promise<T>,
+  onFailure?: (error: StoreError) => void,
+): Promise<T | 'failed'> {
   try {
     return await call
   } catch (error) {
-    if (error instanceof StoreError) return 'failed'
-    throw error
+    if (!(error instanceof StoreError)) throw error
+    onFailure?.(error)
+    return 'failed'
   }
 }
 
@@ -32,36 +36,54 @@ export async function resultOrOutcome<T>(call: Promise<T>): Promise<T | FailedOu
   }
 }
 
-/** Base of the pauses: after n failures a pause is at most this times 2 to the power of n. */
-const PAUSE_MS = 10
-const PAUSE_MS_MAX = 1000
-/** The longest pause of a request: contention for one row usually takes a few tens of ms. */
-const REQUEST_PAUSE_MS_MAX = 320
-
-function backOffMs(failures: number, { random = Math.random }: RetryDeps, maxMs: number): number {
-  const bound = Math.min(PAUSE_MS * 2 ** Math.min(failures, 10), maxMs)
-  return Math.max(1, Math.round(bound * random()))
+/** Bounds of the pauses: the first one is at most `firstMs`, and each failure doubles this. */
+interface PauseBounds {
+  readonly firstMs: number
+  readonly maxMs: number
 }
+
+const PAUSES: PauseBounds = { firstMs: 20, maxMs: 1000 }
+/** The pauses of a request: contention for one row usually takes a few tens of ms. */
+const REQUEST_PAUSES: PauseBounds = { firstMs: 20, maxMs: 320 }
+
+function backOffMs(
+  failures: number,
+  { random = Math.random }: RetryDeps,
+  { firstMs, maxMs }: PauseBounds,
+): number {
+  return Math.max(1, Math.round(Math.min(firstMs * 2 ** failures, maxMs) * random()))
+}
+
+/** A random factor, for pauses that must not be much shorter than their bound. */
+export const fromHalf = (): number => 0.5 + Math.random() / 2
 
 /** The dependencies of retries that last until the process stops. */
 interface UntilStopped extends RetryDeps {
   readonly signal: AbortSignal
+  /** @default from 20 ms to 1 s */
+  readonly pauses?: PauseBounds
+  /** Called with each StoreError. */
+  readonly onFailure?: (error: StoreError) => void
 }
 
 /** Creates a function that waits before each retry, until `signal` aborts. */
 export function createBackOff(deps: UntilStopped): () => Promise<void> {
   let failures = 0
-  return () => (deps.pause ?? pause)(backOffMs(++failures, deps, PAUSE_MS_MAX), deps.signal)
+  return () =>
+    (deps.pause ?? pause)(backOffMs(failures++, deps, deps.pauses ?? PAUSES), deps.signal)
 }
 
-/** Retries, with pauses, until `call` succeeds; returns `stopped` when `signal` aborts. */
+/**
+ * Retries, with pauses, until `call` returns another value than `failed`; returns `stopped` when
+ * `signal` aborts. Rethrows errors other than StoreError.
+ */
 export async function retryUntilStopped<T>(
   deps: UntilStopped,
-  call: () => Promise<T>,
+  call: () => Promise<T | 'failed'>,
 ): Promise<T | 'stopped'> {
   const backOff = createBackOff(deps)
   while (!deps.signal.aborted) {
-    const result = await resultOrFailed(call())
+    const result = await resultOrFailed(call(), deps.onFailure)
     if (result !== 'failed') return result
     await backOff()
   }
@@ -88,7 +110,7 @@ export function createRetries(
   const wait = async () => {
     const leftMs = deadlineMs - deps.monotonicMs()
     if (leftMs <= 0) return false
-    const backOff = backOffMs(++failures, deps, REQUEST_PAUSE_MS_MAX)
+    const backOff = backOffMs(failures++, deps, REQUEST_PAUSES)
     await (deps.pause ?? pause)(Math.min(backOff, leftMs))
     return deps.monotonicMs() < deadlineMs
   }

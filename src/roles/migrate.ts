@@ -2,7 +2,8 @@
 // container, it waits for that schema. Retries while Cassandra is unavailable; concurrent runs are
 // safe.
 import type { ConfigOf } from '../config/config.ts'
-import { pause, within } from '../resilience/deadline.ts'
+import { within } from '../resilience/deadline.ts'
+import { fromHalf, resultOrFailed, retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
@@ -79,7 +80,7 @@ interface Run {
 type ExitResult = { readonly exitCode: number }
 
 /** The first and the longest pause between two attempts. */
-const PAUSE = { firstMs: 250, maxMs: 5000 }
+const PAUSES = { firstMs: 250, maxMs: 5000 }
 /**
  * A rejection by a node that has not received a schema change yet: another node has the keyspace or
  * the table.
@@ -100,24 +101,17 @@ function logStopped(log: Log): ExitResult {
  */
 async function retryUntilDone(
   { log, signal }: Run,
-  attempt: () => Promise<ExitResult | undefined>,
+  attempt: () => Promise<ExitResult | 'failed'>,
 ): Promise<ExitResult> {
-  let pauseMs = PAUSE.firstMs
-  while (!signal.aborted) {
-    try {
-      const result = await attempt()
-      if (result !== undefined) return result
-    } catch (err) {
-      if (!(err instanceof StoreError)) throw err
-      const rejection = rejectionOf(err.cause)
-      if (rejection !== undefined && !NOT_RECEIVED.test(rejection))
-        throw new OperatorError(`Cassandra rejects the migration: ${rejection}`)
-      log.warn({ err }, 'Cassandra unavailable: retrying')
-    }
-    await pause(pauseMs * (0.5 + Math.random() / 2), signal)
-    pauseMs = Math.min(pauseMs * 2, PAUSE.maxMs)
+  const onFailure = (err: StoreError) => {
+    const rejection = rejectionOf(err.cause)
+    if (rejection !== undefined && !NOT_RECEIVED.test(rejection))
+      throw new OperatorError(`Cassandra rejects the migration: ${rejection}`)
+    log.warn({ err }, 'Cassandra unavailable: retrying')
   }
-  return logStopped(log)
+  const retries = { signal, pauses: PAUSES, random: fromHalf, onFailure }
+  const result = await retryUntilStopped(retries, attempt)
+  return result === 'stopped' ? logStopped(log) : result
 }
 
 function waitForSchema(run: Run): Promise<ExitResult> {
@@ -130,10 +124,10 @@ function waitForSchema(run: Run): Promise<ExitResult> {
       log.info({ keyspace, version, needed: schemaVersion }, 'schema present')
       return { exitCode: 0 }
     }
-    const hasChanged = version !== loggedVersion
+    if (version !== loggedVersion)
+      log.info({ keyspace, version, needed: schemaVersion }, 'waiting for the schema')
     loggedVersion = version
-    if (hasChanged) log.info({ keyspace, version, needed: schemaVersion }, 'waiting for the schema')
-    return undefined
+    return 'failed'
   })
 }
 
@@ -174,22 +168,15 @@ async function ensureKeyspace({ config, cassandra, log }: Run): Promise<void> {
     )
   }
   log.info({ keyspace, replication }, 'creating the keyspace')
-  if (await cassandra.changeSchema(createKeyspace(keyspace, replication))) return
-  throw new StoreError('the nodes of Cassandra do not agree on the keyspace', {
-    outcome: 'unknown',
-  })
+  await cassandra.changeSchema(createKeyspace(keyspace, replication))
 }
 
 /** Logs cluster settings that differ from the required ones, or that they cannot be read. */
 async function reportSettings({ cassandra, log }: Run): Promise<void> {
   const onTimeout = () => new StoreError('no settings within the deadline', { outcome: 'not-done' })
-  const problems = await within(SETTINGS_MS_MAX, readSettingProblems(cassandra), onTimeout).catch(
-    (error: unknown) => {
-      if (error instanceof StoreError) return 'unreadable' as const
-      throw error
-    },
-  )
-  if (problems === 'unreadable') {
+  const read = within(SETTINGS_MS_MAX, readSettingProblems(cassandra), onTimeout)
+  const problems = await resultOrFailed(read)
+  if (problems === 'failed' || problems === 'unreadable') {
     log.warn('cannot read the settings of the cluster: check them manually')
     return
   }

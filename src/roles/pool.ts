@@ -27,7 +27,7 @@ export const role = defineRole({
     const json = args.includes('--json')
     const positionals = args.filter((arg) => arg !== '--json')
     if (positionals.join(' ') !== 'status')
-      throw new UsageError('pool requires status, and takes only --json')
+      throw new UsageError('pool requires status, with --json if needed, or raise')
     const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
     const request = { method: 'GET', path: '/admin/pools' }
     const pools = await callAdminApi(target, request, poolsShape)

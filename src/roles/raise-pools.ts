@@ -1,40 +1,52 @@
 // `curtail pool raise`: after a restore from a backup, skips the blocks of codes that were claimed
 // since. Connects to Cassandra, because no create pod, and therefore no admin API, may run then.
+import { randomUUID } from 'node:crypto'
 import { SEQ_MAX } from '../codes/block.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { createLog } from '../telemetry/log.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
-import { renderTable } from '../process/table.ts'
 import { raisePool, type RaisePoolDeps } from '../pools/raise-pool.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { type CassandraSession, openCassandra } from '../stores/cassandra/client.ts'
-import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
+import {
+  createCassandraCodeStore,
+  type PoolRecord,
+  readPools,
+  takeNumber,
+} from '../stores/cassandra/code-store.ts'
+import { rejectionOf } from '../stores/cassandra/failed-outcome.ts'
 import { raiseClaimed } from '../stores/cassandra/raise-claimed.ts'
 import { cassandraDependentSettings, cassandraSettings } from '../stores/cassandra/settings.ts'
 
 const CONNECT_MS_MAX = 30_000
+/** A billion codes of each pool stay usable, because nothing can lower a number. */
+const BLOCK_MAX = SEQ_MAX - 1_000_000
 /** More blocks are probably a typing error: 100 million codes are a month at the design load. */
 const SKIPPED_MAX = 100_000
+const CREATED = '--created'
+const CREATED_MAX = 63
 
 /** `pool raise`. */
 export const role = defineRole({
-  usage: 'pool raise POOL=BLOCK... [--force]',
+  usage: 'pool raise POOL=BLOCK... [--created=COUNT] [--force]',
   about:
     'After a restore of Cassandra from a backup, skips the blocks of codes that were claimed\n' +
     'since the backup: claims of POOL continue after BLOCK. Every pool must be listed; a pool\n' +
-    'that has claimed BLOCK already is not changed. May be repeated. Prints the last claimed\n' +
-    `block of each pool. --force allows skipping more than ${SKIPPED_MAX} blocks of a pool.`,
+    'that has claimed BLOCK already is not changed. May be repeated with the same blocks.\n' +
+    '--created=COUNT is the number of pools that were created since the backup. The restored\n' +
+    'keyspace does not contain them; they are created later, with other codes. Give it once.\n' +
+    `--force allows skipping more than ${SKIPPED_MAX} blocks of a pool.`,
   settings: cassandraSettings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
     const wanted = parseArguments(args)
     const rejected = new AbortController()
     const timeout = AbortSignal.timeout(CONNECT_MS_MAX)
-    let fault = 'no node responds'
+    let fault = `no node of ${config.CASSANDRA_CONTACT_POINTS.join(', ')} responds`
     const cassandra = openCassandra({
       config,
       metrics: createMetrics(),
-      log: createLog({ role: 'pool', level: 'silent' }), // the output is a table
+      log: createLog({ role: 'pool', level: 'silent' }), // the output is for people
       signal: AbortSignal.any([signal, timeout, rejected.signal]),
       onFault({ kind, sentence }) {
         fault = sentence
@@ -42,72 +54,101 @@ export const role = defineRole({
       },
     })
     try {
-      if ((await cassandra.ready) === 'closed') throw new OperatorError(fault)
-      process.stdout.write(await raiseAll(cassandra, { wanted, force: args.includes('--force') }))
+      if ((await cassandra.ready) === 'closed')
+        throw new OperatorError(signal.aborted ? 'stopped: nothing is raised' : fault)
+      await raiseAll(cassandra, wanted)
       return { exitCode: 0 }
     } catch (error) {
       if (!(error instanceof StoreError)) throw error
-      throw new OperatorError(`Cassandra failed, repeat the command: ${error.message}`)
+      const rejection = rejectionOf(error.cause)
+      throw new OperatorError(
+        rejection === undefined
+          ? `${error.message}: repeat the command`
+          : `Cassandra rejects a statement: ${rejection}`,
+      )
     } finally {
       await cassandra.close()
     }
   },
 })
 
-/** The block of each pool. Throws UsageError. */
-function parseArguments(args: readonly string[]): ReadonlyMap<string, number> {
-  const [subcommand, ...rest] = args
-  const pairs = rest.filter((arg) => arg !== '--force')
-  if (subcommand !== 'raise' || pairs.length === 0)
-    throw new UsageError('pool raise requires POOL=BLOCK for every pool, such as default=5000')
-  const wanted = new Map<string, number>()
-  for (const pair of pairs) {
-    const [, pool = '', block = ''] = /^(.+)=(\d+)$/.exec(pair) ?? []
-    const number = Number(block)
-    if (pool === '' || number < 1 || number > SEQ_MAX) {
-      const allowed = `must be POOL=BLOCK, with BLOCK from 1 to ${SEQ_MAX}`
-      throw new UsageError(`each argument of pool raise ${allowed}: it is ${JSON.stringify(pair)}`)
-    }
-    if (wanted.has(pool)) throw new UsageError(`pool ${pool} occurs twice`)
-    wanted.set(pool, number)
-  }
-  return wanted
+interface Wanted {
+  /** The last block to skip of each pool. */
+  readonly blocks: ReadonlyMap<string, number>
+  readonly created: number
+  readonly isForced: boolean
 }
 
-/** Checks all pools, and then raises each; resolves to the report. Throws OperatorError. */
-async function raiseAll(
-  cassandra: CassandraSession,
-  given: { readonly wanted: ReadonlyMap<string, number>; readonly force: boolean },
-): Promise<string> {
-  const { wanted, force } = given
-  const pools = await readPools(cassandra)
-  const known = new Set(pools.map(({ pool }) => pool))
-  const unknown = [...wanted.keys()].filter((pool) => !known.has(pool))
-  if (unknown.length > 0) {
-    const names = [...known].join(', ') || 'none'
-    throw new OperatorError(`unknown pool ${unknown.join(', ')}: the keyspace has ${names}`)
+/** Throws UsageError. */
+function parseArguments([subcommand, ...args]: readonly string[]): Wanted {
+  if (subcommand !== 'raise') throw new UsageError('pool requires status or raise')
+  const blocks = new Map<string, number>()
+  let created = 0
+  for (const arg of args) {
+    if (arg === '--force') continue
+    const [name, number] = parsePair(arg)
+    if (name === CREATED) created = number
+    else if (blocks.has(name)) throw new UsageError(`pool ${name} occurs twice`)
+    else blocks.set(name, number)
   }
-  const missing = pools.filter(({ pool }) => !wanted.has(pool))
-  if (missing.length > 0) {
-    const kept = missing.map(({ pool, claimed }) => `${pool} (claimed: ${claimed})`).join(', ')
-    throw new OperatorError(`nothing raised: every pool must be listed; these are not: ${kept}`)
-  }
-  for (const { pool, claimed } of pools) {
-    const skipped = (wanted.get(pool) ?? 0) - claimed
-    if (skipped <= SKIPPED_MAX || force) continue
-    throw new OperatorError(
-      `nothing raised: pool ${pool} would skip ${skipped} blocks from ${claimed}, and at most ` +
-        `${SKIPPED_MAX} are allowed without --force`,
-    )
+  if (blocks.size === 0)
+    throw new UsageError('pool raise requires POOL=BLOCK for every pool, such as default=5000')
+  return { blocks, created, isForced: args.includes('--force') }
+}
+
+function parsePair(arg: string): [name: string, number: number] {
+  const [, name = '', digits = ''] = /^(.+)=(\d+)$/.exec(arg) ?? []
+  const number = Number(digits)
+  const isOption = name.startsWith('--')
+  const max = isOption ? CREATED_MAX : BLOCK_MAX
+  if (name !== '' && number >= 1 && number <= max && (!isOption || name === CREATED))
+    return [name, number]
+  const allowed = `POOL=BLOCK, with BLOCK from 1 to ${BLOCK_MAX}`
+  const options = `${CREATED}=COUNT, with COUNT from 1 to ${CREATED_MAX}, or --force`
+  const message = `each argument of pool raise must be ${allowed}, ${options}`
+  throw new UsageError(`${message}: it is ${JSON.stringify(arg)}`)
+}
+
+/** Checks all pools, and then raises each, with a line on stdout. Throws OperatorError. */
+async function raiseAll(cassandra: CassandraSession, wanted: Wanted): Promise<void> {
+  checkPools(await readPools(cassandra), wanted)
+  for (let at = 1; at <= wanted.created; at++) {
+    const number = await takeNumber(cassandra, `created after a backup ${randomUUID()}`)
+    process.stdout.write(`pool number ${number}: never used for another pool\n`)
   }
   const deps: RaisePoolDeps = {
     codes: createCassandraCodeStore(cassandra),
     raiseClaimed: (change) => raiseClaimed(cassandra, change),
   }
-  const rows: string[][] = []
-  for (const [pool, to] of wanted) {
+  for (const [pool, to] of wanted.blocks) {
     const { before, after } = await raisePool(deps, { pool, to })
-    rows.push([pool, String(before.claimed), String(after.claimed)])
+    process.stdout.write(
+      before.claimed === after.claimed
+        ? `${pool}: the last claimed block is ${after.claimed} already\n`
+        : `${pool}: the last claimed block was ${before.claimed}, and is now ${after.claimed}\n`,
+    )
   }
-  return renderTable(['POOL', 'CLAIMED BEFORE', 'CLAIMED'], rows)
+}
+
+/** Throws OperatorError unless the arguments fit the pools of the keyspace. */
+function checkPools(pools: readonly PoolRecord[], { blocks, isForced }: Wanted): void {
+  const fail = (message: string) => new OperatorError(`nothing is raised: ${message}`)
+  const known = pools.map(({ pool }) => pool)
+  const unknown = [...blocks.keys()].filter((pool) => !known.includes(pool))
+  if (unknown.length > 0) {
+    const names = `the keyspace has ${known.join(', ') || 'no pools'}`
+    const created = 'for pools that were created since the backup, use --created=COUNT'
+    throw fail(`unknown pool ${unknown.join(', ')}: ${names}; ${created}`)
+  }
+  const missing = pools.filter(({ pool }) => !blocks.has(pool))
+  if (missing.length > 0) {
+    const kept = missing.map(({ pool, claimed }) => `${pool} (last claimed block: ${claimed})`)
+    throw fail(`every pool must be listed; these are not: ${kept.join(', ')}`)
+  }
+  for (const { pool, claimed } of pools) {
+    const skipped = (blocks.get(pool) ?? 0) - claimed
+    if (skipped <= SKIPPED_MAX || isForced) continue
+    const allowed = `without --force, at most ${SKIPPED_MAX} are allowed`
+    throw fail(`pool ${pool} would skip ${skipped} blocks after ${claimed}: ${allowed}`)
+  }
 }

@@ -73,7 +73,8 @@ async function refill(given: RefillInput): Promise<number> {
   const { CODE_POOL: pool, CODE_SECRET_FILE: secret, POOL_TARGET: target } = config
   const startedMs = performance.now()
   const secretFingerprint = fingerprintOf(secret)
-  const progress = { failures: 0, initial: undefined as Pool | undefined }
+  let failures = 0
+  let initial: Pool | undefined
   const deps: RefillDeps = {
     codes,
     pool,
@@ -82,27 +83,21 @@ async function refill(given: RefillInput): Promise<number> {
     metrics,
     signal,
     onMinted: (row) => {
-      progress.failures = 0
+      failures = 0
       log.info({ ...logFieldsOf(row), target }, 'minted')
     },
-  }
-  const fill = async () => {
-    progress.initial ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
-    const row = await refillPool(deps, { lowWater: target, target })
-    await storeTarget(cassandra, { pool, target })
-    return row
   }
   const isStopping = () => signal.aborted
   while (!isStopping()) {
     try {
-      const row = await fill()
-      const mintedBlocks = row.minted - (progress.initial?.minted ?? 0)
+      initial ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
+      const row = await refillPool(deps, { lowWater: target, target })
+      await storeTarget(cassandra, { pool, target })
+      const mintedBlocks = row.minted - initial.minted
       const seconds = Math.round(performance.now() - startedMs) / 1000
       const isDone = !isStopping() // even if claims have reduced the level in the meantime
-      log.info(
-        { ...logFieldsOf(row), target, mintedBlocks, seconds },
-        isDone ? 'filled' : 'stopped',
-      )
+      const logFields = { ...logFieldsOf(row), target, mintedBlocks, seconds }
+      log.info(logFields, isDone ? 'filled' : 'stopped')
       return isDone ? 0 : 1
     } catch (error) {
       if (error instanceof OtherSecretError) {
@@ -110,11 +105,11 @@ async function refill(given: RefillInput): Promise<number> {
         return EXIT_OTHER_SECRET
       }
       if (!(error instanceof StoreError)) throw error
-      if (++progress.failures > FAILURES_MAX) {
+      if (++failures > FAILURES_MAX) {
         throw new OperatorError(`the store was unavailable ${FAILURES_MAX} times in a row`)
       }
-      log.warn({ err: error, failures: progress.failures }, 'store unavailable')
-      await pause(Math.min(PAUSE_MS * 2 ** progress.failures, PAUSE_MS_MAX), signal)
+      log.warn({ err: error, failures }, 'store unavailable')
+      await pause(Math.min(PAUSE_MS * 2 ** failures, PAUSE_MS_MAX), signal)
     }
   }
   log.info({ pool, target }, 'stopped')

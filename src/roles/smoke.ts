@@ -45,8 +45,8 @@ export const role = defineRole({
   settings,
   run: async ({ config, args, signal }) => {
     rejectArguments('smoke', args)
-    const link = await step('creates', signal, () => createLink(config))
-    await step('resolves', signal, () => requestLink(config, link))
+    const { path } = await step('creates', signal, () => createLink(config))
+    await step('resolves', signal, () => requestLink(config, path))
     await step('is limited', signal, () => exceedLimit(config, signal))
     await step('has codes', signal, () => readPool(config))
     return { exitCode: 0 }
@@ -65,23 +65,18 @@ class StepError extends Error {
   }
 }
 
-interface StepResult<T> {
-  readonly value: T
-  readonly sentence: string
-}
-
 /** Retries a step until it succeeds, and prints its result. Throws OperatorError. */
-async function step<T>(
+async function step<T extends { readonly sentence: string }>(
   name: string,
   signal: AbortSignal,
-  attempt: () => Promise<StepResult<T>>,
+  attempt: () => Promise<T>,
 ): Promise<T> {
   const deadlineMs = performance.now() + STEP_MS_MAX
   for (;;) {
     try {
-      const { value, sentence } = await attempt()
-      process.stdout.write(`ok ${name}: ${sentence}\n`)
-      return value
+      const result = await attempt()
+      process.stdout.write(`ok ${name}: ${result.sentence}\n`)
+      return result
     } catch (error) {
       const isExpected = error instanceof StepError || error instanceof OperatorError
       if (!isExpected) throw error
@@ -94,14 +89,10 @@ async function step<T>(
   }
 }
 
-interface HttpResponse {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: string
-}
+type HttpResponse = Awaited<ReturnType<typeof send>>
 
 /** Sends one request. Throws StepError if there is no response. */
-async function send(url: URL, init: RequestInit): Promise<HttpResponse> {
+async function send(url: URL, init: RequestInit) {
   try {
     const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
     const response = await fetch(url, { redirect: 'manual', signal, ...init })
@@ -124,7 +115,7 @@ const idempotencyKey = randomUUID()
 const longUrl = `https://example.com/curtail-smoke/${idempotencyKey}`
 const linkShape = z.strictObject({ short_url: z.url(), expires_at: z.string() })
 
-async function createLink(config: Config): Promise<StepResult<string>> {
+async function createLink(config: Config) {
   const body = { long_url: longUrl, ttl_days: 1 }
   const response = await postLink(config, body, { 'Idempotency-Key': idempotencyKey })
   if (response.status === 429) {
@@ -138,28 +129,21 @@ async function createLink(config: Config): Promise<StepResult<string>> {
   const limits = limitsOf(response)
   const { short_url: shortUrl } = link.data
   const left = `${limits.remaining} of ${limits.limit} creates left`
-  const sentence = `${longUrl} is ${shortUrl}; ${left}`
-  return { value: new URL(shortUrl).pathname, sentence }
+  return { path: new URL(shortUrl).pathname, sentence: `${longUrl} is ${shortUrl}; ${left}` }
 }
 
-async function requestLink(config: Config, path: string): Promise<StepResult<undefined>> {
+async function requestLink(config: Config, path: string) {
   const response = await send(new URL(path, config.SMOKE_URL), {})
   const location = response.headers.get('location')
   if (![301, 302].includes(response.status) || location !== longUrl) {
     throw new StepError(`GET ${path} returned ${renderResponse(response)}, not the link's target`)
   }
   const { limit } = limitsOf(response)
-  const sentence = `${path} redirects to ${longUrl} (${response.status}), limit ${limit}`
-  return { value: undefined, sentence }
-}
-
-interface Limits {
-  readonly limit: number
-  readonly remaining: number
+  return { sentence: `${path} redirects to ${longUrl} (${response.status}), limit ${limit}` }
 }
 
 /** Reads the rate-limit headers. Throws StepError if one is missing or invalid. */
-function limitsOf({ status, headers }: HttpResponse): Limits {
+function limitsOf({ status, headers }: HttpResponse) {
   const numberOf = (name: string) => {
     const value = headers.get(name)
     if (value === null) {
@@ -182,7 +166,7 @@ const rejectionShape = z.object({
 })
 
 /** Sends creates with invalid bodies, which store nothing, until a rate limit denies one. */
-async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepResult<undefined>> {
+async function exceedLimit(config: Config, signal: AbortSignal) {
   const maxCreates = config.SMOKE_CREATES_MAX
   for (let tried = 1; tried <= maxCreates && !signal.aborted; tried++) {
     const response = await postLink(config, {})
@@ -190,7 +174,7 @@ async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepRes
       const { limit } = limitsOf(response)
       if (limit <= maxCreates) continue
       const reason = `the limit is ${limit} creates, and SMOKE_CREATES_MAX is ${maxCreates}`
-      return { value: undefined, sentence: `skipped: ${reason}` }
+      return { sentence: `skipped: ${reason}` }
     }
     if (response.status !== 429)
       throw new StepError(`a create returned ${renderResponse(response)}, not 422`)
@@ -202,8 +186,9 @@ async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepRes
       throw new StepError(`a 429 is not as specified: ${found}`)
     }
     const { rule } = rejection.data
-    const sentence = `429 after ${tried} by ${rule}, limit ${limit}, Retry-After ${retryAfter}`
-    return { value: undefined, sentence }
+    return {
+      sentence: `429 after ${tried} by ${rule}, limit ${limit}, Retry-After ${retryAfter}`,
+    }
   }
   throw new StepError(`no rate limit denied any of ${maxCreates} creates`)
 }
@@ -212,7 +197,7 @@ const poolsShape = z.array(
   z.object({ pool: z.string(), level: z.number(), low_water: z.number().nullable() }),
 )
 
-async function readPool(config: Config): Promise<StepResult<undefined>> {
+async function readPool(config: Config) {
   const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
   const pools = await callAdminApi(target, { method: 'GET', path: '/admin/pools' }, poolsShape)
   const pool = pools.find(({ pool: name }) => name === config.CODE_POOL)
@@ -221,7 +206,7 @@ async function readPool(config: Config): Promise<StepResult<undefined>> {
   if (pool.level < minLevel) {
     throw new StepError(`the pool ${pool.pool} holds ${pool.level} codes, fewer than ${minLevel}`)
   }
-  return { value: undefined, sentence: `the pool ${pool.pool} holds ${pool.level}` }
+  return { sentence: `the pool ${pool.pool} holds ${pool.level}` }
 }
 
 function parseJson(body: string): unknown {

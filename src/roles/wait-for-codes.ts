@@ -1,12 +1,11 @@
 // `curtail wait-for-codes`: an init container of create pods. Waits, for a bounded time, until the
 // pool has its first codes, so that a ready pod can create links. Read-only.
-import type { ConfigOf } from '../config/config.ts'
-import { pause } from '../resilience/deadline.ts'
-import { createLog, type Log } from '../telemetry/log.ts'
+import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
+import { createLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
 import { integerSetting, logLevelSetting } from '../config/settings.ts'
-import { StoreError } from '../resilience/store-error.ts'
+import type { StoreError } from '../resilience/store-error.ts'
 import { codePoolSetting } from '../create/settings.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore } from '../stores/cassandra/code-store.ts'
@@ -22,6 +21,8 @@ const settings = {
   }),
   LOG_LEVEL: logLevelSetting,
 } as const
+
+const PAUSES = { firstMs: 500, maxMs: 500 }
 
 /** `wait-for-codes`. */
 export const role = defineRole({
@@ -41,41 +42,29 @@ export const role = defineRole({
     try {
       const codes = createCassandraCodeStore(cassandra)
       await cassandra.ready
-      const hasCodes = async () => ((await codes.readPoolSerial(config.CODE_POOL))?.minted ?? 0) > 0
-      await waitForCodes(hasCodes, { config, log, stopping })
+      const logFields = { pool: config.CODE_POOL }
+      let isLogged = false
+      const onFailure = (err: StoreError) => {
+        log.warn({ err }, 'Cassandra unavailable: retrying')
+      }
+      const retries = { signal: stopping, pauses: PAUSES, random: () => 1, onFailure }
+      const outcome = await retryUntilStopped(retries, async () => {
+        const pool = await codes.readPoolSerial(config.CODE_POOL)
+        if ((pool?.minted ?? 0) > 0) return 'filled'
+        if (!isLogged)
+          log.info(logFields, 'waiting for the first codes of the pool: see the refill Job')
+        isLogged = true
+        return 'failed'
+      })
+      if (outcome === 'filled') log.info(logFields, 'pool filled')
+      else
+        log.warn(
+          logFields,
+          'continuing without codes: only aliases can be created until the pool is refilled',
+        )
     } finally {
       await cassandra.close()
     }
     return { exitCode: signal.aborted ? 1 : 0 }
   },
 })
-
-const PAUSE_MS = 500
-
-async function waitForCodes(
-  hasCodes: () => Promise<boolean>,
-  given: { config: ConfigOf<typeof settings>; log: Log; stopping: AbortSignal },
-): Promise<void> {
-  const { config, log, stopping } = given
-  const logFields = { pool: config.CODE_POOL }
-  let isLogged = false
-  while (!stopping.aborted) {
-    try {
-      if (await hasCodes()) {
-        log.info(logFields, 'pool filled')
-        return
-      }
-      if (!isLogged)
-        log.info(logFields, 'waiting for the first codes of the pool: see the refill Job')
-      isLogged = true
-    } catch (err) {
-      if (!(err instanceof StoreError)) throw err
-      log.warn({ err }, 'Cassandra unavailable: retrying')
-    }
-    await pause(PAUSE_MS, stopping)
-  }
-  log.warn(
-    logFields,
-    'continuing without codes: only aliases can be created until the pool is refilled',
-  )
-}

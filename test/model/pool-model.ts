@@ -30,6 +30,8 @@ export interface PoolSetup extends PoolMutation {
   readonly operators?: readonly number[]
   /** Blocks that were issued before the pool was restored: pods start when it is raised. */
   readonly lost?: number
+  /** Pods start at any time. */
+  readonly startsEarly?: boolean
   /** Replaces dependencies of the real code. */
   readonly mutatePod?: (
     deps: ClaimBlockDeps,
@@ -143,7 +145,7 @@ function operatorOf(name: string, to: number): Process {
 
 /** A pod that claims up to `claims` blocks, or until the pool is empty. */
 function podOf(name: string, claims: number, setup: PoolSetup): Process {
-  const { mutatePod, lost = 0 } = setup
+  const { mutatePod, lost = 0, startsEarly = lost === 0 } = setup
   return {
     name,
     async run(perform) {
@@ -156,8 +158,8 @@ function podOf(name: string, claims: number, setup: PoolSetup): Process {
         newWriterId: () => `${name}.${String(ids++)}`,
         pause: () => Promise.resolve(),
       }
-      const isRaised = lost === 0 || (await readClaimed(deps)) >= lost
-      if (!isRaised) return 'done' // it is not started
+      const mayStart = startsEarly || (await readClaimed(deps)) >= lost
+      if (!mayStart) return 'done'
       for (let i = 0; i < claims; i++) {
         const claimed = await claimBlock(mutatePod?.(deps, { name, perform }) ?? deps)
         if (claimed.kind === 'block') await perform('local', ['issue', ...claimed.codes])

@@ -132,10 +132,31 @@ export const poolMutants: readonly PoolMutant[] = [
   },
   {
     name: 'the raise does not compare',
-    setup: { jobs: [], pods: [3, 1], minted: 3, operators: [2], raiseWithoutComparing: true },
+    setup: { jobs: [], pods: [3, 1], minted: 3, operators: [2], raiseCompares: 'neither' },
     timeouts: 0,
     crashes: 0,
     breaks: 'the level counts a missing block',
+  },
+  {
+    name: 'the raise compares only the claimed blocks',
+    setup: { jobs: [3], pods: [], minted: 1, operators: [2], raiseCompares: 'claimed' },
+    timeouts: 0,
+    crashes: 0,
+    breaks: 'a counter fell',
+  },
+  {
+    name: 'the raise does not change the minted blocks',
+    setup: { jobs: [], pods: [], minted: 1, operators: [2], raiseClaimedOnly: true },
+    timeouts: 0,
+    crashes: 0,
+    breaks: 'the level counts a missing block',
+  },
+  {
+    name: 'pods start before the raise',
+    setup: { jobs: [], pods: [1], minted: 2, operators: [3], lost: 3, startsEarly: true },
+    timeouts: 0,
+    crashes: 0,
+    breaks: 'a lost code was issued',
   },
   {
     name: 'pool-empty from a read that is not serial',

@@ -21,7 +21,10 @@ export interface PoolState {
 /** Mutants of the store. */
 export interface PoolMutation {
   readonly claimWithoutComparing?: boolean
-  readonly raiseWithoutComparing?: boolean
+  /** The counters that a raise compares, instead of both. */
+  readonly raiseCompares?: 'neither' | 'claimed'
+  /** A raise does not change `minted`. */
+  readonly raiseClaimedOnly?: boolean
 }
 
 /** The effect of one operation, and its result. */
@@ -66,14 +69,16 @@ export function applyPoolOp(
 }
 
 /** The effect of a raise, and whether the counters were the expected ones. */
-function raise(state: PoolState, op: Op, { raiseWithoutComparing }: PoolMutation) {
+function raise(state: PoolState, op: Op, { raiseCompares, raiseClaimedOnly }: PoolMutation) {
   const [from, to, writerId] = op.slice(1) as unknown as [PoolRow, number, string]
-  const [minted, claimed] = from
-  const matches = minted === state.minted && claimed === state.claimed
-  if (!matches && raiseWithoutComparing !== true) return { state, result: false }
+  const isMinted = raiseCompares !== undefined || from[0] === state.minted
+  const isClaimed = raiseCompares === 'neither' || from[1] === state.claimed
+  if (!isMinted || !isClaimed) return { state, result: false }
+  const minted = raiseClaimedOnly === true ? state.minted : Math.max(to, from[0])
   const skipped = state.skipped + to - state.claimed
-  const after = { ...state, claimed: to, minted: Math.max(to, minted), writerId, skipped }
-  return { state: after, result: true }
+  const fell = minted < state.minted || to < state.claimed
+  const problems = fell ? [...state.problems, 'a counter fell'].sort() : state.problems
+  return { state: { ...state, claimed: to, minted, writerId, skipped, problems }, result: true }
 }
 
 /** The invariants that `state` violates. */

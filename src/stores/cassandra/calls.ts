@@ -45,15 +45,13 @@ interface Run extends StatementRun {
 
 type Watch = Pick<NodeWatch, 'isConnected' | 'majority'>
 
-function runOf(metrics: CassandraMetrics, kind: string, run: StatementRun): Run {
-  const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
-  const okSeconds = metrics.cassandraCallSeconds.labels(kind, 'ok')
-  return { ...run, deadlines, okSeconds, timedOut: 0 }
-}
-
 function runsOf(metrics: CassandraMetrics): ReadonlyMap<string, Run> {
-  const runs = Object.entries(statementRuns)
-  return new Map(runs.map(([kind, run]) => [kind, runOf(metrics, kind, run)]))
+  const runOf = ([kind, run]: [string, StatementRun]) => {
+    const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
+    const okSeconds = metrics.cassandraCallSeconds.labels(kind, 'ok')
+    return [kind, { ...run, deadlines, okSeconds, timedOut: 0 }] as const
+  }
+  return new Map(Object.entries(statementRuns).map(runOf))
 }
 
 const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
@@ -61,8 +59,7 @@ const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
 const notDone = (message: string) => new StoreError(message, { outcome: 'not-done' })
 
 /** Throws StoreError if the statement must not be sent now. */
-function checkSendable(given: { kind: string; run: Run; watch: Watch }): void {
-  const { kind, run, watch } = given
+function checkSendable(kind: string, run: Run, watch: Watch): void {
   if (!watch.isConnected()) throw notDone('Cassandra is not connected')
   if (run.needsMajority && watch.majority.isPresent() === false) throw notDone(NO_MAJORITY)
   if (run.timedOut >= TIMED_OUT_MAX)
@@ -109,7 +106,7 @@ export function createCalls(given: CallsDeps) {
     new Promise((resolve, reject) => {
       const run = runs.get(kind)
       assert(run !== undefined)
-      checkSendable({ kind, run, watch })
+      checkSendable(kind, run, watch)
       const startedMs = performance.now()
       const failed = (cause: unknown) => {
         const error = fail({ kind, startedMs }, cause)
@@ -148,7 +145,6 @@ export function createCalls(given: CallsDeps) {
     failPending() {
       for (const run of runs.values()) if (run.needsMajority) run.deadlines.expireAll()
     },
-    runOnEach: (cql: string, localDc: string) => runOnEach(client, cql, localDc),
     /** Resolves once no caller waits for a statement; its deadline bounds every wait. */
     drained: () =>
       waiting === 0
@@ -184,7 +180,7 @@ export function createProbe(client: Client, localDc: string) {
 }
 
 /** The rows from each node of `localDc` that is up; none from a node that failed. */
-async function runOnEach(
+export async function runOnEach(
   client: Client,
   cql: string,
   localDc: string,
@@ -201,33 +197,20 @@ async function runOnEach(
 
 /** Creates the function that counts and logs a failure and returns the error to throw. */
 function createFailureHandler(metrics: CassandraMetrics, log: Pick<Log, 'warn'>) {
-  const logFailure = createFailureLog(log)
+  let unlogged = 0
+  let nextLogMs = -Infinity
   return ({ kind, startedMs }: { kind: string; startedMs: number }, cause: unknown): unknown => {
-    const failure = failureOf(cause)
-    const seconds = (performance.now() - startedMs) / 1000
-    metrics.cassandraCallSeconds.labels(kind, failure).observe(seconds)
-    if (failure === 'defect') return cause
-    logFailure({ kind, failure, cause })
-    return new StoreError(`Cassandra did not respond (${kind})`, { outcome: failure, cause })
-  }
-}
-
-/** Logs one failure per LOG_FAILURE_MS, with the number that were suppressed. */
-function createFailureLog(log: Pick<Log, 'warn'>) {
-  let suppressed = 0
-  let nextMs = -Infinity
-  return ({ kind, failure, cause }: { kind: string; failure: string; cause: unknown }) => {
+    const outcome = failureOf(cause)
     const nowMs = performance.now()
-    if (nowMs < nextMs) {
-      suppressed++
-      return
+    metrics.cassandraCallSeconds.labels(kind, outcome).observe((nowMs - startedMs) / 1000)
+    if (outcome === 'defect') return cause
+    if (nowMs < nextLogMs) unlogged++
+    else {
+      nextLogMs = nowMs + LOG_FAILURE_MS
+      log.warn({ kind, outcome, err: cause, unlogged }, 'Cassandra statement failed')
+      unlogged = 0
     }
-    nextMs = nowMs + LOG_FAILURE_MS
-    log.warn(
-      { kind, outcome: failure, err: cause, unlogged: suppressed },
-      'Cassandra statement failed',
-    )
-    suppressed = 0
+    return new StoreError(`Cassandra did not respond (${kind})`, { outcome, cause })
   }
 }
 

@@ -1,9 +1,11 @@
 // A connection to Cassandra: connects in the background, retrying until it succeeds; runs each
 // kind of statement within its deadline; throws every failure as StoreError. It never exits.
 import { Client } from 'cassandra-driver'
-import { pause, within } from '../../resilience/deadline.ts'
+import { within } from '../../resilience/deadline.ts'
+import { fromHalf, retryUntilStopped } from '../../resilience/retry-until-deadline.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { createCalls, createProbe, createWarmUp, rowsOf } from './calls.ts'
+import { createCalls, createProbe, createWarmUp, rowsOf, runOnEach } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
@@ -30,8 +32,8 @@ export interface Cassandra extends CassandraSession {
   isUp(): boolean
   /** Runs a read on each node that is up; a node that fails contributes no rows. */
   executeOnEach(cql: string): Promise<readonly (readonly Row[])[]>
-  /** Changes the schema; resolves to whether all nodes agree on it. Throws StoreError. */
-  changeSchema(cql: string): Promise<boolean>
+  /** Changes the schema. Throws StoreError, also if not all nodes agree on the change. */
+  changeSchema(cql: string): Promise<void>
   /** Closes the connection once no caller waits for a statement, or after 2 s. Never rejects. */
   close(): Promise<void>
 }
@@ -54,26 +56,21 @@ export interface CassandraOptions {
 /** What the drain of the ports leaves of the 7 s for a stop, less a second for the other steps. */
 const CLOSE_MS_MAX = 2000
 
-type Planned = CassandraOptions & { readonly plan: CassandraPlan }
-
 /** Starts to connect; an unreachable cluster is retried, not thrown. Throws ConfigError. */
-export function openCassandra(given: CassandraOptions): Cassandra {
-  const options = { ...given, plan: planCassandra(given.config) }
-  const { plan, metrics, log } = options
+export function openCassandra(options: CassandraOptions): Cassandra {
+  const { inKeyspace = true, metrics, log } = options
+  const plan = planCassandra(options.config)
   const client = new Client({
-    ...driverOptions(plan, options.inKeyspace ?? true),
+    ...driverOptions(plan, inKeyspace),
     metrics: new DriverMetrics(metrics),
   })
   const closing = new AbortController()
   const leakFree = preventConnectionLeaks(client, { log, isClosed: () => closing.signal.aborted })
-  const signal =
-    options.signal === undefined
-      ? closing.signal
-      : AbortSignal.any([closing.signal, options.signal])
-  const isInKeyspace = options.inKeyspace ?? true
+  const signals = [closing.signal, options.signal].filter((given) => given !== undefined)
+  const signal = AbortSignal.any(signals)
   const watch = watchNodes({
     ...{ client, metrics, log, localDc: plan.localDc, onState: options.onState },
-    probe: isInKeyspace ? createProbe(client, plan.localDc) : undefined,
+    probe: inKeyspace ? createProbe(client, plan.localDc) : undefined,
     onMajorityLost: () => {
       calls.failPending()
     },
@@ -82,8 +79,8 @@ export function openCassandra(given: CassandraOptions): Cassandra {
   const run = traceStatements(calls.run)
   const warmUp = createWarmUp(client, log)
   const connect = async () => {
-    const outcome = await connectWithRetry({ client, options, signal })
-    if (outcome === 'closed') return outcome
+    const outcome = await connectWithRetry(client, { ...options, signal, plan })
+    if (outcome === 'stopped') return 'closed'
     await warmUp.start()
     watch.start()
     return outcome
@@ -96,9 +93,13 @@ export function openCassandra(given: CassandraOptions): Cassandra {
     warmUp: (statements) => {
       warmUp.add(statements)
     },
-    executeOnEach: (cql) => calls.runOnEach(cql, plan.localDc),
+    executeOnEach: (cql) => runOnEach(client, cql, plan.localDc),
     async changeSchema(cql) {
-      return (await calls.run('schema', cql)).info.isSchemaInAgreement === true
+      const { info } = await calls.run('schema', cql)
+      if (info.isSchemaInAgreement === true) return
+      throw new StoreError('the nodes of Cassandra do not agree on the schema', {
+        outcome: 'unknown',
+      })
     },
     async close() {
       closing.abort()
@@ -117,16 +118,13 @@ export function openCassandra(given: CassandraOptions): Cassandra {
 }
 
 /** Retries until connected or `signal` aborts; the driver bounds each attempt. */
-async function connectWithRetry(given: {
-  client: Client
-  options: Planned
-  signal: AbortSignal
-}): Promise<'up' | 'closed'> {
-  const { client, signal } = given
-  const { plan, log, onFault } = given.options
+function connectWithRetry(
+  client: Client,
+  given: CassandraOptions & { readonly plan: CassandraPlan; readonly signal: AbortSignal },
+): Promise<'up' | 'stopped'> {
+  const { plan, log, onFault, signal } = given
   let lastLogged = ''
-  let backOffMs = BACK_OFF.firstMs
-  while (!signal.aborted) {
+  return retryUntilStopped({ signal, pauses: BACK_OFF, random: fromHalf }, async () => {
     try {
       await client.connect()
       return 'up'
@@ -136,9 +134,7 @@ async function connectWithRetry(given: {
       else log.warn(fault.sentence)
       lastLogged = fault.sentence
       onFault?.(fault)
+      return 'failed'
     }
-    await pause(backOffMs * (0.5 + Math.random() / 2), signal)
-    backOffMs = Math.min(backOffMs * 2, BACK_OFF.maxMs)
-  }
-  return 'closed'
+  })
 }

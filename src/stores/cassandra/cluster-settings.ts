@@ -13,11 +13,8 @@ export interface SettingProblem {
   readonly costs: string
 }
 
-interface ExpectedSetting {
-  readonly setting: string
-  readonly wanted: string
+interface ExpectedSetting extends Omit<SettingProblem, 'values'> {
   readonly isGood: (value: string) => boolean
-  readonly costs: string
 }
 
 /** All checked settings. */

@@ -4,6 +4,7 @@ import { packCodes, POOL_NUMBERS, unpackCodes } from '../../codes/block.ts'
 import type { CodeStore } from '../../codes/code-store.ts'
 import type { Pool } from '../../codes/pool.ts'
 import { OperatorError } from '../../process/role.ts'
+import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
 import { retryUnknown } from './retry-unknown.ts'
@@ -106,11 +107,8 @@ async function readAfter(cassandra: CassandraSession, pool: string): Promise<Poo
     const [row] = await cassandra.execute(kind, READ_POOL, [pool])
     return requirePool(pool, row && poolOf(row))
   }
-  try {
-    return await read('majority-read')
-  } catch (error) {
-    if (!(error instanceof StoreError)) throw error
-  }
+  const found = await resultOrFailed(read('majority-read'))
+  if (found !== 'failed') return found
   try {
     return await read('serial-read') // longer deadline: a successful claim should not be lost
   } catch (cause) {
@@ -148,27 +146,20 @@ async function insertPoolIfAbsent(
  * so that concurrent or restarted attempts for the same pool get the same number. Throws
  * OperatorError if none is left.
  */
-async function takeNumber(cassandra: CassandraSession, pool: string): Promise<number> {
+export async function takeNumber(cassandra: CassandraSession, pool: string): Promise<number> {
   const rows = await cassandra.execute('scan', READ_NUMBERS)
   const owners = new Map(rows.map((row) => [integerOf(row['pool_number']), stringOf(row['pool'])]))
   for (let number = 0; number < POOL_NUMBERS; number++) {
-    const recordedOwner = owners.get(number)
-    const owner =
-      recordedOwner ?? (await retryUnknown(() => tryTakeNumber(cassandra, { number, pool })))
+    const take = async () => {
+      const [row] = await cassandra.execute('lwt', TAKE_NUMBER, [number, pool])
+      return { done: wasApplied(row) ? pool : stringOf(row?.['pool']) } // the pool that has it
+    }
+    const owner = owners.get(number) ?? (await retryUnknown(take))
     if (owner === pool) return number
   }
   throw new OperatorError(
     `pool ${pool} cannot be created: a keyspace has at most ${POOL_NUMBERS} pools in its lifetime`,
   )
-}
-
-/** Resolves to the pool that then has the number: the conditional insert returns it. */
-async function tryTakeNumber(
-  cassandra: CassandraSession,
-  { number, pool }: { number: number; pool: string },
-): Promise<{ done: string }> {
-  const [row] = await cassandra.execute('lwt', TAKE_NUMBER, [number, pool])
-  return { done: wasApplied(row) ? pool : stringOf(row?.['pool']) }
 }
 
 function poolOf(row: Row): Pool {

@@ -14,35 +14,23 @@ export type ConnectFault = {
 
 const CREDENTIALS = 'CASSANDRA_USERNAME and CASSANDRA_PASSWORD'
 
+type FindFault = (
+  error: ReturnType<typeof shapeOf>,
+  plan: CassandraPlan,
+) => ConnectFault | undefined
+
 /** Finds the cause in the driver's error and each host's error. */
 export function connectFaultOf(error: unknown, plan: CassandraPlan): ConnectFault {
   const inner = (error as { innerErrors?: Record<string, unknown> } | null)?.innerErrors ?? {}
   const errors = [error, ...Object.values(inner)].map(shapeOf)
-  return (
-    firstOf(errors, ({ name, code }) =>
-      name === 'AuthenticationError' || code === 0x0100 ? credentialsFault(plan) : undefined,
-    ) ??
-    firstOf(errors, ({ message }) => dataCenterFault(message, plan)) ??
-    firstOf(errors, ({ code, message }) => keyspaceFault(code, message, plan)) ??
-    firstOf(errors, ({ code, message }) => tlsFault(code, message)) ??
-    unreachableFault(errors, plan)
+  const faults = [credentialsFault, dataCenterFault, keyspaceFault, tlsFault].flatMap((find) =>
+    errors.map((shape) => find(shape, plan)),
   )
+  return faults.find((fault) => fault !== undefined) ?? unreachableFault(errors, plan)
 }
 
-type ErrorShape = ReturnType<typeof shapeOf>
-
-function firstOf(
-  errors: readonly ErrorShape[],
-  find: (error: ErrorShape) => ConnectFault | undefined,
-): ConnectFault | undefined {
-  for (const error of errors) {
-    const fault = find(error)
-    if (fault !== undefined) return fault
-  }
-  return undefined
-}
-
-function credentialsFault({ credentials }: CassandraPlan): ConnectFault {
+const credentialsFault: FindFault = ({ name, code }, { credentials }) => {
+  if (name !== 'AuthenticationError' && code !== 0x0100) return undefined
   const sentence =
     credentials === undefined
       ? `Cassandra requires credentials: set ${CREDENTIALS}`
@@ -50,24 +38,20 @@ function credentialsFault({ credentials }: CassandraPlan): ConnectFault {
   return { kind: 'credentials', sentence }
 }
 
-function dataCenterFault(message: string, { localDc }: CassandraPlan): ConnectFault | undefined {
+const dataCenterFault: FindFault = ({ message }, { localDc }) => {
   const [, found] = /only found hosts in data centers: \[([^\]]*)\]/.exec(message) ?? []
   if (found === undefined) return undefined
   const sentence = `CASSANDRA_LOCAL_DC must be one of ${found}: current value is ${localDc}`
   return { kind: 'data-center', sentence }
 }
 
-function keyspaceFault(
-  code: unknown,
-  message: string,
-  { keyspace }: CassandraPlan,
-): ConnectFault | undefined {
+const keyspaceFault: FindFault = ({ code, message }, { keyspace }) => {
   if (code !== 0x2200 || !/keyspace .* does not exist/i.test(message)) return undefined
   const sentence = `unknown keyspace ${keyspace} in Cassandra: run curtail migrate`
   return { kind: 'keyspace', sentence }
 }
 
-function tlsFault(code: unknown, message: string): ConnectFault | undefined {
+const tlsFault: FindFault = ({ code, message }) => {
   const isTls =
     typeof code === 'string' && /^(ERR_(TLS|SSL|OSSL)|EPROTO|CERT_|UNABLE_|SELF_|DEPTH_)/.test(code)
   if (!isTls) return undefined
@@ -75,7 +59,7 @@ function tlsFault(code: unknown, message: string): ConnectFault | undefined {
 }
 
 function unreachableFault(
-  errors: readonly ErrorShape[],
+  errors: readonly { readonly message: string }[],
   { hosts, port }: CassandraPlan,
 ): ConnectFault {
   const where = `CASSANDRA_CONTACT_POINTS (${hosts.join(', ')}) on port ${port}`

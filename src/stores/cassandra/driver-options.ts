@@ -20,20 +20,16 @@ export function driverOptions(plan: CassandraPlan, inKeyspace: boolean): DseClie
   return {
     contactPoints: hosts.map((host) => (isIPv6(host) ? `[${host}]:${port}` : host)),
     localDataCenter: localDc,
-    ...(inKeyspace ? { keyspace } : {}),
-    ...(credentials === undefined ? {} : { credentials }),
-    ...(tls === undefined
-      ? {}
-      : {
-          sslOptions: {
-            ca: tls.ca,
-            ...(tls.cert === undefined ? {} : { cert: tls.cert }),
-            ...(tls.key === undefined ? {} : { key: tls.key }),
-            rejectUnauthorized: true,
-            // Nodes are discovered by address, which certificates seldom name: the CA is verified.
-            checkServerIdentity: () => undefined,
-          },
-        }),
+    ...(inKeyspace && { keyspace }),
+    ...(credentials !== undefined && { credentials }),
+    ...(tls !== undefined && {
+      sslOptions: {
+        ...tls,
+        rejectUnauthorized: true,
+        // Nodes are discovered by address, which certificates seldom name: the CA is verified.
+        checkServerIdentity: () => undefined,
+      },
+    }),
     applicationName: 'curtail',
     monitorReporting: { enabled: false },
     profiles: profilesOf(plan),

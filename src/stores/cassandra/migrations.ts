@@ -21,14 +21,6 @@ const HAS_MIGRATIONS = `SELECT table_name FROM system_schema.tables
 /** The server's error code for a statement on a missing table. */
 const INVALID = 0x2200
 
-/** The result of a migration. */
-export interface MigrationResult {
-  /** The current version. */
-  readonly version: number
-  /** The number of steps applied by this run. */
-  readonly applied: number
-}
-
 /** The version of the schema, 0 before the first migration. Throws StoreError. */
 export async function readSchemaVersion(
   cassandra: CassandraSession,
@@ -51,7 +43,10 @@ export async function hasKeyspace(cassandra: CassandraSession, keyspace: string)
   return (await cassandra.execute('scan', cql, [keyspace])).length > 0
 }
 
-/** Applies every missing step. Throws StoreError, after which it can be rerun. */
+/**
+ * Applies every missing step; resolves to the current version and the number of steps applied.
+ * Throws StoreError, after which it can be rerun.
+ */
 export async function migrate(
   cassandra: Cassandra,
   given: {
@@ -63,10 +58,11 @@ export async function migrate(
     readonly onWait: () => void
     readonly steps?: readonly Migration[]
   },
-): Promise<MigrationResult> {
+): Promise<{ readonly version: number; readonly applied: number }> {
   const { keyspace, signal, onStep, steps = migrations } = given
-  const change = schemaChanger(cassandra)
-  await change(createMigrationsTable(keyspace))
+  await cassandra.changeSchema(createMigrationsTable(keyspace))
+  const record = `INSERT INTO ${keyspace}.schema_migrations (version, about, applied_at)
+    VALUES (?, ?, ?) IF NOT EXISTS`
   const lock = createLock(cassandra, keyspace)
   await lock.acquire(signal, given.onWait)
   try {
@@ -76,35 +72,15 @@ export async function migrate(
       onStep(step)
       for (const statement of step.statements) {
         await lock.renew()
-        await change(statement.replaceAll('KEYSPACE.', `${keyspace}.`))
+        await cassandra.changeSchema(statement.replaceAll('KEYSPACE.', `${keyspace}.`))
       }
       await lock.renew()
-      await record(cassandra, keyspace, step)
+      await cassandra.execute('lwt', record, [step.version, step.about, new Date()])
     }
     return { version: await readSchemaVersion(cassandra, keyspace), applied: missing.length }
   } finally {
     await lock.release()
   }
-}
-
-/** Changes the schema and verifies that all nodes agree on it before the next change. */
-function schemaChanger(cassandra: Pick<Cassandra, 'changeSchema'>) {
-  return async (cql: string) => {
-    if (await cassandra.changeSchema(cql)) return
-    throw new StoreError('the nodes of Cassandra do not agree on the schema', {
-      outcome: 'unknown',
-    })
-  }
-}
-
-async function record(
-  cassandra: CassandraSession,
-  keyspace: string,
-  { version, about }: Migration,
-): Promise<void> {
-  const cql = `INSERT INTO ${keyspace}.schema_migrations (version, about, applied_at)
-    VALUES (?, ?, ?) IF NOT EXISTS`
-  await cassandra.execute('lwt', cql, [version, about, new Date()])
 }
 
 /** The migration lock: a row with a TTL, so that it expires if its holder crashes. */

@@ -1,9 +1,8 @@
 // Records in a pool's row which owner keeps the pool filled, and its fill levels. Never creates a
 // pool, and replaces no owner but the expected one.
-import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
 import { retryUnknown } from './retry-unknown.ts'
-import { type Row, wasApplied } from './row.ts'
+import { stringOf, wasApplied } from './row.ts'
 
 const SET_OWNER = `UPDATE code_pools SET owner = ?, low_water = ?, target = ? WHERE pool = ?`
 /** A missing row has no number, so the condition fails and the update creates no row. */
@@ -31,24 +30,18 @@ export async function ownPool(
       from === null
         ? await cassandra.execute('lwt', OWN_FREE, values)
         : await cassandra.execute('lwt', OWN_FROM, [...values, from])
-    return wasApplied(row) ? 'owned' : ownerIn(row)
+    const recorded = row?.['owner'] ?? null
+    return { isOwned: wasApplied(row), owner: recorded === null ? null : stringOf(recorded) }
   }
   return retryUnknown(async () => {
     // First with `owner` as the expected owner: an earlier attempt with an unknown outcome counts.
     const current = await update(owner)
-    if (current === 'owned') return { done: true }
-    const from = current.owner ?? null
+    if (current.isOwned) return { done: true }
+    const from = current.owner
     if (from !== null && from !== replaces) return { done: false }
     const replaced = await update(from)
-    if (replaced === 'owned') return { done: true }
+    if (replaced.isOwned) return { done: true }
     // No owner before and after, and still not applied: the pool does not exist.
-    return from === null && replaced.owner === undefined ? { done: false } : 'retry'
+    return from === null && replaced.owner === null ? { done: false } : 'retry'
   })
-}
-
-function ownerIn(row: Row | undefined): { readonly owner: string | undefined } {
-  const owner: unknown = row?.['owner']
-  if (owner != null && typeof owner !== 'string')
-    throw new StoreError('the owner of a pool is not a string', { outcome: 'not-done' })
-  return { owner: owner ?? undefined }
 }

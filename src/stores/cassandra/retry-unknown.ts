@@ -1,6 +1,7 @@
 // Retries a conditional change while its outcome is unknown or a concurrent change preceded it.
 // Bounded in attempts and duration.
 import { pause, type Pause } from '../../resilience/deadline.ts'
+import { fromHalf } from '../../resilience/retry-until-deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 
 /** The result of one attempt: the value, or that it must be retried. */
@@ -24,7 +25,7 @@ export async function retryUnknown<T>(
   let last: StoreError | undefined
   const mayRetry = (count: number) => count < ATTEMPTS_MAX && performance.now() < deadlineMs
   for (let count = 0; count === 0 || mayRetry(count); count++) {
-    if (count > 0) await wait(Math.min(PAUSE_MS * 2 ** count, PAUSE_MS_MAX) * jitter())
+    if (count > 0) await wait(Math.min(PAUSE_MS * 2 ** count, PAUSE_MS_MAX) * fromHalf())
     try {
       const attempted = await attempt()
       if (attempted !== 'retry') return attempted.done
@@ -39,8 +40,4 @@ export async function retryUnknown<T>(
     outcome: wasUnknown ? 'unknown' : 'not-done',
     cause: last,
   })
-}
-
-function jitter(): number {
-  return 0.5 + Math.random() / 2
 }

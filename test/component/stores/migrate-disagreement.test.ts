@@ -25,8 +25,8 @@ const cassandra: Cassandra = {
   changeSchema(cql) {
     changes.push(cql.split(/ IF| \(/, 1)[0] ?? '')
     const outcome = outcomes.shift() ?? true
-    if (typeof outcome === 'boolean') return Promise.resolve(outcome)
-    const cause = new errors.ResponseError(0x2200, outcome)
+    if (outcome === true) return Promise.resolve()
+    const cause = outcome === false ? undefined : new errors.ResponseError(0x2200, outcome)
     return Promise.reject(new StoreError('rejected', { outcome: 'not-done', cause }))
   },
 }
