@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 import { createLinkOperations } from './set-link-state.ts'
 
 const NOW_MS = 1_790_000_000_000

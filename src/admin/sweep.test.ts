@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 import { sweep } from './sweep.ts'
 
 const NOW_MS = 1_790_000_000_000

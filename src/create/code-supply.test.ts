@@ -5,7 +5,7 @@ import { toBase62 } from '../codes/base62.ts'
 import type { CodeStore } from '../codes/code-store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { createMemoryCodeStore } from '../stores/memory/code-store.ts'
+import { createMemoryCodeStore } from '../../test/kit/stores/memory-code-store.ts'
 import { createCodeSupply, type SupplyDeps } from './code-supply.ts'
 
 const POOL = 'default'

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
-import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createMemoryIntentStore } from '../../test/kit/stores/memory-intent-store.ts'
+import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 import { createLink } from './create-link.ts'
 
 /** The outcome of one store call. */

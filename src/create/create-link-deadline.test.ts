@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import type { Link } from '../links/link.ts'
 import { monotonicMs } from '../resilience/deadline.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
-import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createMemoryIntentStore } from '../../test/kit/stores/memory-intent-store.ts'
+import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 import {
   CREATE_MS_MAX,
   createLinkCreator,

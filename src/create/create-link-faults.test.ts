@@ -4,8 +4,8 @@ import { describe, expect, test } from '@jest/globals'
 import { createUseCase, PAUSES_MAX, unknown } from '../../test/kit/links/creator.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
-import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createMemoryIntentStore } from '../../test/kit/stores/memory-intent-store.ts'
+import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 import { CREATE_MS_MAX, type CreateDeps } from './create-link.ts'
 
 const DAY_MS = 86_400_000

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { createUseCase } from '../../test/kit/links/creator.ts'
 import { INTENT_TTL_MS } from '../links/intent-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 
 const DAY_MS = 86_400_000
 

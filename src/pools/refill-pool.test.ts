@@ -4,7 +4,7 @@ import { createPermutation } from '../codes/permutation.ts'
 import { mintBlock } from '../codes/block.ts'
 import { isReserved } from '../links/reserved.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { createMemoryCodeStore } from '../stores/memory/code-store.ts'
+import { createMemoryCodeStore } from '../../test/kit/stores/memory-code-store.ts'
 import { refillPool } from './refill-pool.ts'
 
 const POOL = 'default'

@@ -7,7 +7,7 @@ import type { CacheEntry, LinkCache } from '../links/link-cache.ts'
 import type { Link } from '../links/link.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { createMemoryLinkCache } from '../stores/memory/link-cache.ts'
+import { createMemoryLinkCache } from '../../test/kit/stores/memory-link-cache.ts'
 import { createLinkFinder, type FindDeps } from './find-link.ts'
 import { HIT_MS_MAX, EXTENSION_MS } from './link-memory.ts'
 

@@ -1,7 +1,7 @@
 // Runs the contract on every store of code pools.
 import { jest } from '@jest/globals'
 import { createCassandraCodeStore } from '../../src/stores/cassandra/code-store.ts'
-import { createMemoryCodeStore } from '../../src/stores/memory/code-store.ts'
+import { createMemoryCodeStore } from '../kit/stores/memory-code-store.ts'
 import { createSqliteCodeStore } from '../../src/stores/sqlite/code-store.ts'
 import { type CodeStoreCase, defineCodeStoreTests } from './code-store.ts'
 import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'

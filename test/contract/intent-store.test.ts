@@ -1,7 +1,7 @@
 // Runs the contract on every intent store.
 import { jest } from '@jest/globals'
 import { createCassandraIntentStore } from '../../src/stores/cassandra/intent-store.ts'
-import { createMemoryIntentStore } from '../../src/stores/memory/intent-store.ts'
+import { createMemoryIntentStore } from '../kit/stores/memory-intent-store.ts'
 import { createSqliteIntentStore } from '../../src/stores/sqlite/intent-store.ts'
 import { defineIntentStoreTests, type IntentStoreCase, START_MS } from './intent-store.ts'
 import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'

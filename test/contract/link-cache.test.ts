@@ -1,6 +1,6 @@
 // Runs the contract on every shared link cache.
 import { jest } from '@jest/globals'
-import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
+import { createMemoryLinkCache } from '../kit/stores/memory-link-cache.ts'
 import { openReadyCache, TOLERANT_MS_MAX } from '../kit/links/link-cache-use.ts'
 import { redisServers } from '../dependencies/redis-servers.ts'
 import { clientOf, type RedisServer, startCluster, startRedis } from '../dependencies/redis.ts'

@@ -12,7 +12,7 @@ import {
   type CacheInvalidator,
 } from '../../../src/admin/invalidate-link.ts'
 import { createLinkOperations } from '../../../src/admin/set-link-state.ts'
-import { createMemoryLinkStore } from '../../../src/stores/memory/link-store.ts'
+import { createMemoryLinkStore } from '../../kit/stores/memory-link-store.ts'
 import { COMMAND_MS_MAX } from '../../../src/stores/redis/link-cache-commands.ts'
 import type { OpenLinkCache } from '../../../src/stores/redis/open-link-cache.ts'
 import { freshCode, sampleLink } from '../../contract/sample-link.ts'

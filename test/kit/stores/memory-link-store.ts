@@ -1,6 +1,6 @@
 // Links in memory: for tests, and as the simplest reference for a link store.
-import type { Link } from '../../links/link.ts'
-import type { LinkStore, SweptStore } from '../../links/link-store.ts'
+import type { Link } from '../../../src/links/link.ts'
+import type { LinkStore, SweptStore } from '../../../src/links/link-store.ts'
 
 /** Creates an empty store. Every call settles in the next microtask. */
 export function createMemoryLinkStore(): LinkStore & SweptStore {

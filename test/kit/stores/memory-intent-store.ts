@@ -1,6 +1,6 @@
 // Intents in memory: for tests, and as the simplest reference for an intent store.
-import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
-import type { Clock } from '../../resilience/deadline.ts'
+import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../../src/links/intent-store.ts'
+import type { Clock } from '../../../src/resilience/deadline.ts'
 
 /** Creates an empty store; `nowMs` determines when intents expire. */
 export function createMemoryIntentStore(nowMs: Clock): IntentStore {

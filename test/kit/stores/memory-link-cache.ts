@@ -1,7 +1,7 @@
 // A shared link cache in memory: for tests, and as the simplest reference for one.
-import type { Target } from '../../links/decide-redirect.ts'
-import { type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'
-import type { Clock } from '../../resilience/deadline.ts'
+import type { Target } from '../../../src/links/decide-redirect.ts'
+import { type LinkCache, lifeMsOf, LEASE_MS } from '../../../src/links/link-cache.ts'
+import type { Clock } from '../../../src/resilience/deadline.ts'
 
 type Entry = { readonly untilMs: number } & (
   { readonly lease: string } | { readonly target: Target | undefined }

@@ -1,6 +1,6 @@
 // Pools of codes in memory: for tests, and as the simplest reference for a code store.
-import type { CodeStore } from '../../codes/code-store.ts'
-import type { Pool } from '../../codes/pool.ts'
+import type { CodeStore } from '../../../src/codes/code-store.ts'
+import type { Pool } from '../../../src/codes/pool.ts'
 
 /** Creates a store without pools. */
 export function createMemoryCodeStore(): CodeStore {
