@@ -3,8 +3,8 @@ import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { StoreError } from '../../../src/resilience/store-error.ts'
 import type { SuppliedCode } from '../../../src/create/code-supply.ts'
 import { createLink, type CreateDeps, type CreateRequest } from '../../../src/create/create-link.ts'
-import { createMemoryIntentStore } from '../../../src/stores/memory/intent-store.ts'
-import { createMemoryLinkStore } from '../../../src/stores/memory/link-store.ts'
+import { createMemoryIntentStore } from '../stores/memory-intent-store.ts'
+import { createMemoryLinkStore } from '../stores/memory-link-store.ts'
 
 /** Far fewer pauses fit into a deadline: a create that exceeds this would never complete. */
 export const PAUSES_MAX = 500
