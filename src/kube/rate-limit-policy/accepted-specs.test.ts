@@ -46,7 +46,14 @@ async function read(api: Pick<KubeApi, 'call'>, scheduler = createFakeScheduler(
   const log = { ...QUIET_LOG, warn: (_: unknown, msg?: string) => logged.push(msg ?? '') }
   const given = { api, secret: SECRET, scheduler, metrics, log }
   const reading = readAccepted(given, new AbortController().signal)
-  await scheduler.advance(5000)
+  const done = new AbortController()
+  void reading.finally(() => {
+    done.abort()
+  })
+  while (!done.signal.aborted) {
+    await scheduler.advance(50)
+    await new Promise((resolve) => setTimeout(resolve, 1)) // for decompression
+  }
   const specs = [...(await reading).values()]
   const { values } = await metrics.backgroundFailures.get()
   return { specs, logged, failures: values.map(({ labels, value }) => [labels.task, value]) }
@@ -58,6 +65,31 @@ test('a new leader reads the specs that its predecessor stored', async () => {
   startLeader().send(versionOf('a'), SPECS)
   await advance(1000)
   expect(await read(api, scheduler)).toEqual({ specs: SPECS, logged: [], failures: [] })
+})
+
+test('specs that are accepted without a new version are stored, and only once', async () => {
+  const { api, scheduler, startLeader, advance, writes } = startVersionWorld()
+  const { send } = startLeader()
+  send(versionOf('a'), [])
+  await advance(1000)
+  for (let at = 0; at < 3; at++) {
+    send(versionOf('a'), SPECS)
+    await advance(1000)
+  }
+  send(versionOf('a'), []) // the statuses contain them
+  await advance(600_000)
+  expect(writes()).toHaveLength(2)
+  expect((await read(api, scheduler)).specs).toEqual(SPECS)
+})
+
+test('a read is retried twice', async () => {
+  const { api, scheduler, startLeader, advance } = startVersionWorld()
+  startLeader().send(versionOf('a'), SPECS)
+  await advance(1000)
+  let calls = 0
+  const call: KubeApi['call'] = (given) =>
+    ++calls < 3 ? Promise.reject(new Error('lost')) : api.call(given)
+  expect(await read({ call }, scheduler)).toEqual({ specs: SPECS, logged: [], failures: [] })
 })
 
 const dataOf = (bytes: Uint8Array) => ({

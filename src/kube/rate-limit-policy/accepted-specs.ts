@@ -15,13 +15,14 @@ const JSON_BYTES_MAX = 32 * 1024 * 1024
 const compress = promisify(gzip)
 const decompress = promisify(gunzip)
 
-const entry = z.strictObject({
+// Fields of later releases are kept, as in statuses.
+const entry = z.looseObject({
   key: z.string(),
   value: z.string().exactOptional(),
-  secretRef: z.strictObject({ name: z.string() }).exactOptional(),
-  secretSelector: z.strictObject({ matchLabels: z.record(z.string(), z.string()) }).exactOptional(),
+  secretRef: z.looseObject({ name: z.string() }).exactOptional(),
+  secretSelector: z.looseObject({ matchLabels: z.record(z.string(), z.string()) }).exactOptional(),
 })
-const limit = z.strictObject({
+const limit = z.looseObject({
   name: z.string(),
   algorithm: z.string(),
   requests: z.number().exactOptional(),
@@ -29,7 +30,7 @@ const limit = z.strictObject({
   burst: z.number().exactOptional(),
   unlimited: z.boolean().exactOptional(),
 })
-const spec = z.strictObject({
+const spec = z.looseObject({
   domain: z.string().exactOptional(),
   match: z.array(entry),
   limits: z.array(limit),
@@ -37,7 +38,7 @@ const spec = z.strictObject({
   replaces: z.array(z.string()).exactOptional(),
   onStoreError: z.enum(['Local', 'Allow', 'Deny']),
 })
-const shape = z.array(z.strictObject({ uid: z.string(), generation: z.int(), spec }))
+const shape = z.array(z.looseObject({ uid: z.string(), generation: z.int(), spec }))
 
 /** Encodes specs as JSON, compressed by gzip. */
 export function encodeAccepted(specs: readonly UnreportedSpec[]): Promise<Buffer> {

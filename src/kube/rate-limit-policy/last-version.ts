@@ -7,10 +7,10 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { KubeApi } from '../api.ts'
 import { type BackOffBounds, createBackOff } from '../back-off.ts'
-import { KubeError } from '../kube-error.ts'
+import { hasStatus, KubeError } from '../kube-error.ts'
 import { type ObjectMeta, pathOf } from '../objects.ts'
 import type { ReconcileResult } from '../run-workers.ts'
-import { createDeadline, type Scheduler } from '../scheduler.ts'
+import { createDeadline, pauseFor, type Scheduler } from '../scheduler.ts'
 import { decodeAccepted, encodeAccepted, type UnreportedSpec } from './accepted-specs.ts'
 import type { CompiledVersion } from './rules-port.ts'
 
@@ -55,7 +55,11 @@ const STORED_BYTES_MAX = 1024 * 1024
 /** The API server, its watchers and etcd receive at most this many bytes per second of us. */
 const BYTES_PER_MS = 100
 const CHECK_INTERVAL_MS = 600_000
+/** Another client has changed the Secret. */
+const CONFLICT_MS = 100
 const READ_MS_MAX = 5000
+const READS_MAX = 3
+const READ_PAUSE_MS = 500
 const RETRY_BACK_OFF: BackOffBounds = { initialMs: 1000, maxMs: 60_000, resetAfterMs: 120_000 }
 
 const compress = promisify(gzip)
@@ -66,8 +70,8 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
   const secret = deps.secret.name
   const backOff = createBackOff(RETRY_BACK_OFF, deps)
   let newest: Stored | undefined
-  /** The version that is stored, or too large; `undefined` during and after a failed write. */
-  let settled: string | undefined
+  /** What is stored, or too large; `undefined` during and after a failed write. */
+  let settled: Stored | undefined
   let notBeforeMs = -Infinity
   let isFailing = false
   const recordFailure = (err: unknown) => {
@@ -76,8 +80,9 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
     isFailing = true
     notBeforeMs = scheduler.nowMs() + backOff.nextMs()
   }
-  const recordOutcome = ({ outcome, bytes }: Outcome, version: string) => {
-    settled = version
+  const recordOutcome = ({ outcome, bytes }: Outcome, stored: Stored) => {
+    const { version } = stored.version
+    settled = stored
     isFailing = false
     if (outcome === 'written') {
       notBeforeMs = scheduler.nowMs() + bytes / BYTES_PER_MS
@@ -90,7 +95,7 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
   return {
     record(version, accepted) {
       newest = { version, accepted }
-      const isSettled = version.version === settled
+      const isSettled = settled !== undefined && contains(settled, newest)
       if (!isSettled) enqueue(0)
       if (isSettled || isFailing) onSettled(version)
     },
@@ -102,14 +107,15 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
       settled = undefined
       try {
         const result = await store(deps, stored, signal)
-        recordOutcome(result, stored.version.version)
+        recordOutcome(result, stored)
+        onSettled(stored.version)
         return result.outcome === 'too-large' ? {} : { requeueAfterMs: CHECK_INTERVAL_MS }
       } catch (error) {
         if (signal.aborted || !(error instanceof KubeError)) throw error
+        if (hasStatus(error, 409)) return { requeueAfterMs: CONFLICT_MS }
         recordFailure(error)
+        onSettled((newest ?? stored).version)
         return { requeueAfterMs: notBeforeMs - scheduler.nowMs() }
-      } finally {
-        if (!signal.aborted) onSettled(stored.version)
       }
     },
   }
@@ -118,6 +124,13 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
 interface Stored {
   readonly version: CompiledVersion
   readonly accepted: readonly UnreportedSpec[]
+}
+
+/** Whether `stored` is this version, and has all of its specs. */
+function contains(stored: Stored, { version, accepted }: Stored): boolean {
+  if (stored.version.version !== version.version) return false
+  const generations = new Map(stored.accepted.map(({ uid, generation }) => [uid, generation]))
+  return accepted.every(({ uid, generation }) => generations.get(uid) === generation)
 }
 
 interface Outcome {
@@ -130,9 +143,9 @@ interface StoredSecret {
   readonly data?: Readonly<Record<string, string>>
 }
 
-/** Replaces the stored version and the accepted specs if the version differs. Throws KubeError. */
+/** Replaces what is stored if it differs. Throws KubeError. */
 async function store(
-  { api, secret, serialize }: LastVersionDeps,
+  { api, secret, serialize, log }: LastVersionDeps,
   { version, accepted }: Stored,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -145,13 +158,16 @@ async function store(
   const path = pathOf(SECRETS, secret)
   const stored = (await api.call({ method: 'GET', path, signal })) as StoredSecret
   const encoded = packed.toString('base64')
-  if (stored.data?.[DATA_KEY] === encoded) return { outcome: 'unchanged', bytes }
+  const sum = bytes + specs.length
+  const isFitting = sum <= STORED_BYTES_MAX
+  if (!isFitting) log.warn({ secret: secret.name }, 'accepted specs not stored: they do not fit')
+  const kept = isFitting ? specs.toString('base64') : null // the version matters more
+  const { data = {} } = stored
+  const hasSpecs = accepted.length === 0 || data[ACCEPTED_KEY] === (kept ?? undefined)
+  if (data[DATA_KEY] === encoded && hasSpecs) return { outcome: 'unchanged', bytes }
   // Rejected with 409 if the Secret has changed, so a delayed write of an earlier leader fails.
   const { resourceVersion } = stored.metadata
   const annotations = { [ANNOTATION]: version.version }
-  const sum = bytes + specs.length
-  // The version matters more than the specs.
-  const kept = sum > STORED_BYTES_MAX ? null : specs.toString('base64')
   await api.call({
     method: 'PATCH',
     path,
@@ -166,28 +182,41 @@ async function store(
 }
 
 /**
- * Reads the accepted specs that the previous leader stored, by the uid of the policy. If that fails
- * or takes longer than READ_MS_MAX, only those in the statuses count: logged. Never rejects.
+ * Reads the accepted specs that the previous leader stored, by the uid of the policy. If READS_MAX
+ * attempts fail, only those in the statuses count: logged. Never rejects.
  */
 export async function readAccepted(
-  deps: Pick<LastVersionDeps, 'api' | 'secret' | 'metrics' | 'log'> & {
-    readonly scheduler: Scheduler
-  },
-  parent: AbortSignal,
+  deps: ReadDeps,
+  signal: AbortSignal,
 ): Promise<ReadonlyMap<string, UnreportedSpec>> {
-  const { api, secret, log, metrics } = deps
-  const { signal, clear } = createDeadline(deps.scheduler, READ_MS_MAX, parent)
+  const { secret, log, metrics, scheduler } = deps
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    try {
+      return await readOnce(deps, signal)
+    } catch (err) {
+      if (attempt < READS_MAX) {
+        await pauseFor(scheduler, READ_PAUSE_MS, signal)
+        continue
+      }
+      metrics.backgroundFailures.inc({ task: 'read-version' })
+      log.warn({ err, secret: secret.name }, 'accepted specs of the previous leader not read')
+      break
+    }
+  }
+  return new Map()
+}
+
+type ReadDeps = Pick<LastVersionDeps, 'api' | 'secret' | 'metrics' | 'log'> & {
+  readonly scheduler: Scheduler
+}
+
+async function readOnce({ api, secret, scheduler }: ReadDeps, parent: AbortSignal) {
+  const { signal, clear } = createDeadline(scheduler, READ_MS_MAX, parent)
   try {
     const path = pathOf(SECRETS, secret)
     const stored = (await api.call({ method: 'GET', path, signal })) as StoredSecret
     const encoded = stored.data?.[ACCEPTED_KEY]
     return encoded === undefined ? new Map() : await decodeAccepted(Buffer.from(encoded, 'base64'))
-  } catch (err) {
-    if (!parent.aborted) {
-      metrics.backgroundFailures.inc({ task: 'read-version' })
-      log.warn({ err, secret: secret.name }, 'accepted specs of the previous leader not read')
-    }
-    return new Map()
   } finally {
     clear()
   }

@@ -7,7 +7,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { KubeApi } from '../api.ts'
 import type { EventRecorder } from '../events.ts'
 import type { KubeError } from '../kube-error.ts'
-import { runWorkers } from '../run-workers.ts'
+import { runWorkers, type WorkersOptions } from '../run-workers.ts'
 import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
 import { createWorkQueue } from '../work-queue.ts'
 import { createDebounce } from './debounce.ts'
@@ -53,6 +53,8 @@ export interface PolicyController {
 /** The name of the controller and of its queue in metrics. */
 const NAME = 'ratelimitpolicy'
 const WORKERS = 4
+/** The name of the queue of the version, which must not wait for statuses, and its only key. */
+const VERSION_NAME = 'ratelimitpolicy-version'
 /** A replica on standby compiles too, so that its first version as the leader takes less time. */
 const STANDBY_QUIET_MS = 5000
 const STANDBY_MS_MAX = 60_000
@@ -67,7 +69,7 @@ const FLUSH_MS_MAX = 500
 /** Creates the controller; it is not started. */
 export function createPolicyController(deps: PolicyControllerDeps): PolicyController {
   const { scheduler, metrics, log } = deps
-  const queue = createWorkQueue({ name: NAME, scheduler, metrics })
+  const queues = createQueues(deps)
   const compile = createCompiler(deps.grants)
   const guard = createGuard(deps)
   let leader: Leader | undefined
@@ -114,23 +116,46 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
         onLeave: (active) => leader?.onLeave(active),
         onAudit: (counts) => leader?.onAudit(counts),
       })
-      const enqueue = queue.addAfter
-      leader = createLeader({ ...deps, policies, port, enqueue, compile, guard, versions })
+      leader = createLeader({ ...deps, ...queues, policies, port, compile, guard, versions })
       leader.onPolicyChanged()
-      const working = work({ ...deps, queue, write: leader.write }, signal)
+      const working = work(deps, signal, queues.withWriters(leader))
       await untilAborted(signal)
       leader.stop()
       leader = undefined
-      queue.shutDown()
+      queues.shutDown()
       await Promise.all([working, port.close()])
     },
     updateMetrics() {
-      queue.updateMetrics()
+      queues.updateMetrics()
       countConditions(metrics, policies)
       for (const [state, count] of Object.entries(leader?.counts() ?? {}))
         metrics.policyLimiters.set({ state }, count)
     },
-    isStuck: () => queue.longestMs() > STUCK_WRITE_MS || policies.isStuck(),
+    isStuck: () => queues.isStuck() || policies.isStuck(),
+  }
+}
+
+/** The queue of policies whose status must be written, and that of the version. */
+function createQueues({ scheduler, metrics }: Pick<PolicyControllerDeps, 'scheduler' | 'metrics'>) {
+  const policies = createWorkQueue({ name: NAME, scheduler, metrics })
+  const version = createWorkQueue({ name: VERSION_NAME, scheduler, metrics })
+  const both = [policies, version]
+  return {
+    enqueue: policies.addAfter,
+    enqueueVersion(ms: number) {
+      version.addAfter(VERSION_NAME, ms)
+    },
+    withWriters: ({ write, writeVersion }: Pick<Leader, 'write' | 'writeVersion'>) => [
+      { name: NAME, queue: policies, workers: WORKERS, reconcile: write },
+      { name: VERSION_NAME, queue: version, workers: 1, reconcile: writeVersion },
+    ],
+    shutDown() {
+      for (const queue of both) queue.shutDown()
+    },
+    updateMetrics() {
+      for (const queue of both) queue.updateMetrics()
+    },
+    isStuck: () => both.some((queue) => queue.longestMs() > STUCK_WRITE_MS),
   }
 }
 
@@ -160,18 +185,15 @@ async function untilSynced(
   await isDone
 }
 
-/** Writes statuses and versions until the queue is shut down, then drains the writes. */
+/** Writes statuses and versions until the queues are shut down, then drains the writes. */
 async function work(
-  deps: Pick<PolicyControllerDeps, 'scheduler' | 'metrics' | 'log' | 'events'> & {
-    readonly queue: ReturnType<typeof createWorkQueue>
-    readonly write: Leader['write']
-  },
+  deps: Pick<PolicyControllerDeps, 'scheduler' | 'metrics' | 'log' | 'events'>,
   signal: AbortSignal,
+  all: readonly Pick<WorkersOptions, 'name' | 'queue' | 'workers' | 'reconcile'>[],
 ): Promise<void> {
-  const { scheduler, log, events, write } = deps
+  const { scheduler, log, events } = deps
   const aborting = new AbortController()
-  const options = { ...deps, name: NAME, workers: WORKERS, reconcile: write }
-  const working = runWorkers(options, aborting.signal)
+  const working = Promise.all(all.map((each) => runWorkers({ ...deps, ...each }, aborting.signal)))
   await untilAborted(signal)
   if (!(await completesWithin(scheduler, DRAIN_MS_MAX, working))) {
     aborting.abort()

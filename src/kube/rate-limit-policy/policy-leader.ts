@@ -6,13 +6,11 @@ import type { Log } from '../../telemetry/log.ts'
 import { createDebounce } from './debounce.ts'
 import { createPolicyReports, type PolicyReports, type ReportDeps } from './report-policies.ts'
 import type { RuleVersions } from './rule-versions.ts'
-import type { LimiterEvents, RulesPort } from './rules-port.ts'
+import type { CompiledVersion, LimiterEvents, RulesPort } from './rules-port.ts'
 import { scheduleReports } from './schedule-reports.ts'
 import { createVersionSender, type SendVersionsDeps } from './send-versions.ts'
 import { policyOf, type PolicyWatch } from './watch-policies.ts'
 
-/** The key of the stored version in the queue; those of policies contain a `/`. */
-const VERSION_KEY = 'version'
 /** A burst of changes is compiled once, at the latest after COMPILE_MS_MAX. */
 const COMPILE_QUIET_MS = 50
 const COMPILE_MS_MAX = 500
@@ -23,7 +21,10 @@ export interface Leader {
   readonly onStatusChanged: () => void
   readonly onLeave: LimiterEvents['onLeave']
   readonly onAudit: LimiterEvents['onAudit']
+  /** Writes the status of a policy. */
   readonly write: PolicyReports['write']
+  /** Stores the newest version. */
+  readonly writeVersion: PolicyReports['write']
   readonly counts: PolicyReports['counts']
   readonly stop: () => void
 }
@@ -33,7 +34,10 @@ export interface LeaderDeps
   extends Omit<SendVersionsDeps, 'enqueue' | 'port'>, Omit<ReportDeps, 'limiters' | 'nowMs'> {
   readonly policies: PolicyWatch
   readonly port: RulesPort
+  /** Calls `write` with the key of a policy after a delay in milliseconds. */
   readonly enqueue: (key: string, ms: number) => void
+  /** Calls `writeVersion` after a delay. */
+  readonly enqueueVersion: (ms: number) => void
   readonly compile: (policies: readonly Policy[]) => CompiledPolicies
   readonly guard: ReturnType<typeof createGuard>
   readonly versions: RuleVersions
@@ -43,10 +47,12 @@ export interface LeaderDeps
 /** Compiles and reports, each once for a burst of changes. */
 export function createLeader(deps: LeaderDeps): Leader {
   const { policies, port, scheduler, compile, guard, versions } = deps
-  const enqueueVersion = (ms: number) => {
-    deps.enqueue(VERSION_KEY, ms)
+  const publish = (version: CompiledVersion) => {
+    guard({ task: 'send-version', failed: 'version not sent to the limiters' }, () => {
+      port.publish(version)
+    })
   }
-  const sender = createVersionSender({ ...deps, enqueue: enqueueVersion })
+  const sender = createVersionSender({ ...deps, port: { publish }, enqueue: deps.enqueueVersion })
   const reports = createPolicyReports({
     ...deps,
     limiters: port.replicas,
@@ -87,8 +93,8 @@ export function createLeader(deps: LeaderDeps): Leader {
         else reporting.recheckLater()
       })
     },
-    write: (key, signal) =>
-      key === VERSION_KEY && sender.write ? sender.write(signal) : reports.write(key, signal),
+    write: reports.write,
+    writeVersion: (_key, signal) => sender.write?.(signal) ?? Promise.resolve({}),
     counts: reports.counts,
     stop() {
       compiling.cancel()

@@ -13,7 +13,7 @@ test('a version is sent once it is stored', async () => {
   send(versionOf('a'), [])
   await advance(500)
   expect(sent).toEqual([])
-  await advance(500)
+  await advance(300)
   expect(sent).toMatchObject([{ version: 'a', stored: 'a' }])
   send(versionOf('a'), []) // for a limiter that has connected in the meantime
   expect(sent).toHaveLength(2)
@@ -42,6 +42,17 @@ test('versions that cannot be stored are sent at once', async () => {
     await world.advance(2 * STEP_MS)
   }
   expect(world.sent.map(({ version }) => version)).toEqual(['a', 'b', 'c'])
+})
+
+test('a version is stored, and then sent, although another client changes the Secret', async () => {
+  const world = startVersionWorld(() => ({ ms: 100 }), STEP_MS)
+  const { send } = world.startLeader()
+  send(versionOf('a'), [])
+  await world.advance(150) // between the read and the write
+  world.touch()
+  await world.advance(700)
+  expect(world.sent).toMatchObject([{ version: 'a', stored: 'a' }])
+  expect(await world.failures()).toBe(0)
 })
 
 test('a replica without the Lease sends nothing', async () => {

@@ -18,8 +18,6 @@ export const SECRET = { namespace: 'n', name: 'versions' }
 /** The key of the version in the Secret. */
 export const VERSION_KEY = 'version.pb.gz'
 const PATH = `/api/v1/namespaces/${SECRET.namespace}/secrets/${SECRET.name}`
-/** Compression happens in another thread, in real time. */
-const COMPRESSION_MS_MAX = 20_000
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined }
 /** Drops every line. */
 export const QUIET_LOG = { ...quiet, error: () => undefined }
@@ -86,8 +84,24 @@ function startServer(
     stored: () => secret?.data && decode(secret.data),
     annotation: () => (secret?.metadata as Partial<Patch['metadata']>).annotations,
     remove: () => (secret = undefined),
+    /** Changes the Secret, but nothing that the leader stores. */
+    touch: () => {
+      const resourceVersion = String(++revision)
+      if (secret !== undefined) secret = { ...secret, metadata: { resourceVersion } }
+    },
     restore: (data?: Readonly<Record<string, string>>) =>
       (secret = { metadata: { resourceVersion: String(revision) }, ...(data && { data }) }),
+  }
+}
+
+const COMPRESSION_MS_MAX = 20_000
+
+/** Waits in real time while a write is not in a call: another thread compresses its version. */
+async function untilCompressed(running: { writes: number; calls: number }): Promise<void> {
+  const untilMs = performance.now() + COMPRESSION_MS_MAX
+  while (running.writes > running.calls) {
+    if (performance.now() > untilMs) throw new Error('a version was not compressed in 20 s')
+    await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
 
@@ -96,7 +110,7 @@ export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) 
   const scheduler = createFakeScheduler()
   const metrics = createMetrics()
   const calls: { method: string; atMs: number }[] = []
-  /** The numbers of writes, and of calls, that have started and not ended. */
+  /** The numbers of writes and calls that are in progress. */
   const running = { writes: 0, calls: 0 }
   const server = startServer(scheduler, fate, {
     onStart(method) {
@@ -146,11 +160,7 @@ export function startVersionWorld(fate: Fate = () => ({ ms: 0 }), stepMs = 500) 
   const advance = async (ms: number) => {
     for (let left = ms; left > 0; left -= stepMs) {
       await scheduler.advance(Math.min(left, stepMs))
-      const untilMs = performance.now() + COMPRESSION_MS_MAX
-      while (running.writes > running.calls) {
-        if (performance.now() > untilMs) throw new Error('a version was not compressed')
-        await new Promise((resolve) => setTimeout(resolve, 1))
-      }
+      await untilCompressed(running)
     }
   }
   const failures = async () => {
