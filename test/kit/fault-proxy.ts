@@ -91,7 +91,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   const { address: host, port } = server.address() as AddressInfo
   const reset = (which: (pair: Pair) => boolean = () => true) => {
     for (const { client, upstream } of [...pairs].filter(which)) {
-      client.resetAndDestroy()
+      resetSocket(client)
       upstream.destroy()
     }
   }
@@ -152,7 +152,9 @@ function join(given: {
     [client, upstream],
     [upstream, client],
   ] as const) {
-    socket.on('error', () => other.resetAndDestroy())
+    socket.on('error', () => {
+      resetSocket(other)
+    })
     socket.on('close', () => {
       if (other.destroyed) onClose()
       // After a graceful close, the buffer may still contain bytes for the other socket.
@@ -183,4 +185,10 @@ function join(given: {
     },
   }
   return pair
+}
+
+/** Resets a connection; after `end`, destroys it: Node.js 24 would never close its handle. */
+function resetSocket(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy()
+  else socket.resetAndDestroy()
 }
