@@ -246,7 +246,8 @@ function readList(decoding: ConfigDecoding, { at, items }: OpenList): void {
   reader.finish(end)
 }
 
-function numberNode(value: number, { line }: Position): YamlNode {
+/** A scalar of a number. */
+export function numberNode(value: number, { line }: Position): YamlNode {
   const kind = Number.isSafeInteger(value) ? 'int' : 'float'
   return { kind, text: String(value), value, line, depth: 0 }
 }

@@ -39,6 +39,13 @@ export interface RuleFile {
   readonly text: string
 }
 
+/** A set of rules that is already a tree. */
+export interface RuleTree {
+  readonly root: YamlMap
+  /** Renders the path of a line, which is a node's number, for faults. */
+  readonly pathOf: (line: number) => string
+}
+
 /** Result of parsing. */
 export type ParsedRuleFiles =
   | {
@@ -67,9 +74,9 @@ export interface ParseOptions {
   readonly defaultAlgorithm?: string
 }
 
-/** Parses all files, or all resources, as one set. */
+/** Parses all files, resources or trees as one set. */
 export function parseRules(
-  files: readonly (RuleFile | RuleResource)[],
+  files: readonly (RuleFile | RuleResource | RuleTree)[],
   options: ParseOptions,
 ): ParsedRuleFiles {
   const { mergeDomains, denyConsumes = true } = options
@@ -80,6 +87,7 @@ export function parseRules(
   const parsing: Parsing = { rules: new Map(), diagnostics, ...settings }
   for (const file of files) {
     if ('text' in file) loadFile(parsing, file)
+    else if ('root' in file) loadRoot(parsing, file.root, diagnostics.of('', file.pathOf))
     else loadResource(parsing, file)
   }
   const faults = diagnostics.faults()

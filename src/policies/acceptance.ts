@@ -70,14 +70,14 @@ export function createRulesBuilder(grants: GrantIndex): RulesBuilder {
       const scope = JSON.stringify([namespace, domain])
       const names = limitNames.get(scope) ?? new Set()
       limitNames.set(scope, names)
-      for (const { name } of limits.limits) names.add(name)
+      for (const { name } of candidate.accepted.spec.limits) names.add(name)
       return acceptedWith(candidate.apiKeys ?? { hashes: [] }, own, { hashes, share })
     },
     warnings: () =>
-      [...byMatch.values()].flatMap(({ policy, candidate: { checked }, limits }) => {
+      [...byMatch.values()].flatMap(({ policy, candidate: { accepted, checked } }) => {
         const { domain } = checked
         const names = limitNames.get(JSON.stringify([policy.namespace, domain]))
-        const missing = limits.replaces.find((name) => names?.has(name) !== true)
+        const missing = accepted.spec.replaces?.find((name) => names?.has(name) !== true)
         if (missing === undefined) return []
         const where = `in domain ${quote(domain)}`
         const cause = `no accepted policy of this namespace has a limit ${quote(missing)} ${where}`

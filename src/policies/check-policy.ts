@@ -4,8 +4,9 @@ import type { RuleFault } from '../limits/rule.ts'
 import { DEPTH_MAX, parseRules } from '../limits/rules.ts'
 import type { DomainGrant, Policy, PolicyOutcome } from './policy.ts'
 import { referencesSecrets } from './api-keys.ts'
+import { configTreeOf } from './config-tree.ts'
 import { sharesOf } from './shares.ts'
-import { type DescriptorLimits, writeConfig } from './write-config.ts'
+import { type DescriptorLimits, limitFieldsOf, writeConfig } from './write-config.ts'
 
 /** A valid policy. */
 export interface CheckedPolicy {
@@ -77,9 +78,10 @@ export function checkPolicy(policy: CheckInput, grants: GrantIndex): CheckedPoli
   if (rejection !== undefined) return rejection
   const secretsRejection = checkSecrets(policy, granted, domain)
   if (secretsRejection !== undefined) return secretsRejection
-  const bytes = writeConfig(domain, [withPlaceholderKeys(limits, 1)])
-  const parsed = parseRules([{ index: 0, bytes }], { mergeDomains: false })
+  const checked = withPlaceholderKeys(limits, 1)
+  const parsed = parseRules([configTreeOf(domain, checked)], { mergeDomains: false })
   if ('faults' in parsed) return { accepted: false, reason: 'Invalid', ...faultsOf(parsed.faults) }
+  const bytes = writeConfig(domain, [checked])
   const size = bytes.length + LENGTH_PREFIX_GROWTH_BYTES * length
   if (limits.hashes === undefined) return { domain, limits, bytes: size, bytesPerKey: 0 }
   const bytesPerKey =
@@ -163,12 +165,9 @@ function limitsOf({ namespace, spec, apiKeys }: CheckInput, isShared: boolean): 
       value: value.toWellFormed(),
     })),
     ...(spec.match.some(referencesSecrets) && { hashes: apiKeys?.hashes ?? [] }),
-    limits: spec.limits,
-    mode: spec.mode,
-    replaces: spec.replaces ?? [],
-    onStoreError: spec.onStoreError,
-    // So that `replaces` cannot name a limit of another namespace.
-    namePrefix: isShared ? `${namespace}/` : '',
+    isAudit: spec.mode === 'Audit',
+    // The prefix, so that `replaces` cannot name a limit of another namespace.
+    limits: limitFieldsOf(spec, isShared ? `${namespace}/` : ''),
   }
 }
 

@@ -2,8 +2,9 @@
 import { ruleIdOf } from '../limits/rule-id.ts'
 import { listRules } from '../limits/rule-tree.ts'
 import { parseRules } from '../limits/rules.ts'
+import { configTreeOf } from './config-tree.ts'
 import type { PolicySpec } from './policy.ts'
-import { writeConfig } from './write-config.ts'
+import { limitFieldsOf } from './write-config.ts'
 
 /**
  * The identifiers of a policy's rules. `spec` was accepted, and has its domain; `hashes`: those of
@@ -11,13 +12,13 @@ import { writeConfig } from './write-config.ts'
  * derive the same identifiers.
  */
 export function ruleIdsOf(spec: PolicySpec, hashes: readonly string[] | undefined): string[] {
-  const { domain = '', limits, mode, onStoreError } = spec
+  const { domain = '' } = spec
   const match = spec.match.map(({ key, value = '' }) => ({
     key: key.toWellFormed(),
     value: value.toWellFormed(),
   }))
-  const own = { limits, mode, onStoreError, match, replaces: [], namePrefix: '' }
-  const bytes = writeConfig(domain.toWellFormed(), [{ ...own, ...(hashes && { hashes }) }])
-  const parsed = parseRules([{ index: 0, bytes }], { mergeDomains: false })
+  const limits = limitFieldsOf({ ...spec, replaces: [] }, '')
+  const own = { match, limits, isAudit: spec.mode === 'Audit', ...(hashes && { hashes }) }
+  const parsed = parseRules([configTreeOf(domain.toWellFormed(), own)], { mergeDomains: false })
   return 'faults' in parsed ? [] : listRules(parsed.rules).map(ruleIdOf)
 }

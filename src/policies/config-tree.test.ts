@@ -1,0 +1,48 @@
+// The tree of a policy results in the same rules and faults as its serialized RateLimitConfig.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { worlds } from '../../test/kit/policies/random-policies.ts'
+import { type ParsedRuleFiles, parseRules } from '../limits/rules.ts'
+import { configTreeOf } from './config-tree.ts'
+import { type DescriptorLimits, limitFieldsOf, writeConfig } from './write-config.ts'
+
+const [first, second] = ['0', '1'].map((digit) => `sha256:${digit.repeat(64)}`)
+const hashes = fc.constantFrom(undefined, undefined, [], [first ?? ''], [first ?? '', second ?? ''])
+
+test('configTreeOf() results in the rules and faults of the serialized policy', () => {
+  const counts = { accepted: 0, rejected: 0 }
+  fc.assert(
+    fc.property(worlds, hashes, (all, keys) => {
+      for (const { spec } of all) {
+        if (spec.match.length === 0) continue // rejected without a tree
+        const match = spec.match.map(({ key, value = '' }) => ({
+          key: key.toWellFormed(),
+          value: value.toWellFormed(),
+        }))
+        const limits: DescriptorLimits = {
+          match,
+          limits: limitFieldsOf(spec, 'a/'),
+          isAudit: spec.mode === 'Audit',
+          ...(keys && { hashes: keys }),
+        }
+        const bytes = writeConfig('edge', [limits])
+        const expected = parseRules([{ index: 0, bytes }], { mergeDomains: false })
+        const parsed = parseRules([configTreeOf('edge', limits)], { mergeDomains: false })
+        expect(comparable(parsed)).toEqual(comparable(expected))
+        counts['faults' in parsed ? 'rejected' : 'accepted'] += 1
+      }
+    }),
+    { numRuns: 600 },
+  )
+  expect(Math.min(counts.accepted, counts.rejected)).toBeGreaterThan(200)
+})
+
+/** The rules; or the faults, in no order, with the depth and the limit of their paths. */
+function comparable(parsed: ParsedRuleFiles) {
+  if (!('faults' in parsed)) return parsed.rules
+  const faults = parsed.faults.map(({ message, path = '' }) => {
+    const depth = path.split('descriptors[').length - 1
+    return [message, depth, /\.rate_limits\[(\d+)\]/.exec(path)?.[1]]
+  })
+  return new Set(faults.map((fault) => JSON.stringify(fault)))
+}
