@@ -10,9 +10,9 @@ export interface RaisePoolDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial'>
   /**
    * Sets `claimed` to `to`, and `minted` to at least `to`, if the row still has the counters
-   * `from`; resolves to whether it had. Throws StoreError.
+   * `from`. Throws StoreError.
    */
-  readonly raiseClaimed: (change: RaiseChange) => Promise<boolean>
+  readonly raiseClaimed: (change: RaiseChange) => Promise<void>
   /** A unique id, which no claim has. */
   readonly newWriterId?: () => string
 }

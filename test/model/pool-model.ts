@@ -123,7 +123,7 @@ function operatorOf(name: string, to: number): Process {
       const raiseClaimed: RaisePoolDeps['raiseClaimed'] = async (change) => {
         const { minted, claimed } = change.from
         const from = [minted, claimed, null] satisfies PoolRow
-        return Boolean(await perform('write', ['raise', from, change.to, change.writerId]))
+        await perform('write', ['raise', from, change.to, change.writerId])
       }
       const deps: RaisePoolDeps = {
         codes: codesOf(perform),

@@ -68,17 +68,17 @@ export function applyPoolOp(
   }
 }
 
-/** The effect of a raise, and whether the counters were the expected ones. */
+/** The effect of a raise: none unless the counters are the expected ones. */
 function raise(state: PoolState, op: Op, { raiseCompares, raiseClaimedOnly }: PoolMutation) {
   const [from, to, writerId] = op.slice(1) as unknown as [PoolRow, number, string]
   const isMinted = raiseCompares !== undefined || from[0] === state.minted
   const isClaimed = raiseCompares === 'neither' || from[1] === state.claimed
-  if (!isMinted || !isClaimed) return { state, result: false }
+  if (!isMinted || !isClaimed) return { state, result: null }
   const minted = raiseClaimedOnly === true ? state.minted : Math.max(to, from[0])
   const skipped = state.skipped + to - state.claimed
   const fell = minted < state.minted || to < state.claimed
   const problems = fell ? [...state.problems, 'a counter fell'].sort() : state.problems
-  return { state: { ...state, claimed: to, minted, writerId, skipped, problems }, result: true }
+  return { state: { ...state, claimed: to, minted, writerId, skipped, problems }, result: null }
 }
 
 /** The invariants that `state` violates. */

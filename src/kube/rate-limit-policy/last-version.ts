@@ -55,8 +55,8 @@ const STORED_BYTES_MAX = 1024 * 1024
 /** The API server, its watchers and etcd receive at most this many bytes per second of us. */
 const BYTES_PER_MS = 100
 const CHECK_INTERVAL_MS = 600_000
-/** Another client has changed the Secret. */
-const CONFLICT_MS = 100
+/** After another client has changed the Secret. */
+const CONFLICT_BACK_OFF: BackOffBounds = { initialMs: 50, maxMs: 10_000, resetAfterMs: 60_000 }
 const READ_MS_MAX = 5000
 const READS_MAX = 3
 const READ_PAUSE_MS = 500
@@ -69,6 +69,7 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
   const { scheduler, log, metrics, enqueue, onSettled } = deps
   const secret = deps.secret.name
   const backOff = createBackOff(RETRY_BACK_OFF, deps)
+  const conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
   let newest: Stored | undefined
   /** What is stored, or too large; `undefined` during and after a failed write. */
   let settled: Stored | undefined
@@ -112,7 +113,7 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
         return result.outcome === 'too-large' ? {} : { requeueAfterMs: CHECK_INTERVAL_MS }
       } catch (error) {
         if (signal.aborted || !(error instanceof KubeError)) throw error
-        if (hasStatus(error, 409)) return { requeueAfterMs: CONFLICT_MS }
+        if (hasStatus(error, 409)) return { requeueAfterMs: conflictBackOff.nextMs() }
         recordFailure(error)
         onSettled((newest ?? stored).version)
         return { requeueAfterMs: notBeforeMs - scheduler.nowMs() }

@@ -55,6 +55,21 @@ test('a version is stored, and then sent, although another client changes the Se
   expect(await world.failures()).toBe(0)
 })
 
+test('while another client keeps changing the Secret, retries slow down', async () => {
+  const world = startVersionWorld(() => ({ ms: 100 }), STEP_MS)
+  const { send } = world.startLeader()
+  send(versionOf('a'), [])
+  for (let elapsedMs = 0; elapsedMs < 60_000; elapsedMs += STEP_MS) {
+    await world.advance(STEP_MS)
+    world.touch()
+  }
+  expect(world.sent).toMatchObject([{ version: 'a', atMs: STORE_MS_MAX }])
+  expect(world.stored()).toBeUndefined()
+  expect(world.calls.length).toBeLessThan(30)
+  await world.advance(30_000)
+  expect(world.stored()).toBe('a')
+})
+
 test('a replica without the Lease sends nothing', async () => {
   const world = startVersionWorld(undefined, STEP_MS)
   let isLeading = false

@@ -1,7 +1,6 @@
 // The conditional write that skips blocks of a pool.
 import type { RaiseChange } from '../../codes/pool.ts'
 import type { CassandraSession } from './client.ts'
-import { wasApplied } from './row.ts'
 
 const RAISE = `UPDATE code_pools SET claimed = ?, minted = ?, writer_id = ? WHERE pool = ?
   IF claimed = ? AND minted = ?`
@@ -10,9 +9,8 @@ const RAISE = `UPDATE code_pools SET claimed = ?, minted = ?, writer_id = ? WHER
 export async function raiseClaimed(
   cassandra: CassandraSession,
   { pool, from: { claimed, minted }, to, writerId }: RaiseChange,
-): Promise<boolean> {
+): Promise<void> {
   const counters = [BigInt(to), BigInt(Math.max(to, minted))]
   const values = [...counters, writerId, pool, BigInt(claimed), BigInt(minted)]
-  const [row] = await cassandra.execute('lwt', RAISE, values)
-  return wasApplied(row)
+  await cassandra.execute('lwt', RAISE, values)
 }
