@@ -27,14 +27,15 @@ export interface ClaimBlockDeps extends RetryDeps {
 }
 
 /**
- * Claims one block. Returns `empty` only after a serial read of the pool, and `rejected` only if
- * the claim had no effect and can have none later. Failed reads and claims of unknown outcome are
+ * Claims one block. Returns `empty` only after a serial read of the pool or a claim that returned
+ * its row, and `rejected` only if the last claim had no effect and can have none later. Failed reads and claims of unknown outcome are
  * retried until `signal` aborts; the result is then `stopped`. Throws if a claimed block is absent.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
   let writerId = newWriterId()
-  let wasUnknown = false
+  /** Whether an earlier attempt with this `writerId` may still take effect. */
+  let isPending = false
   const backOff = createBackOff(deps)
   let row = await retryUntilStopped(deps, () => deps.codes.readPoolSerial(deps.pool))
   for (;;) {
@@ -42,9 +43,9 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
     const from: number = row.claimed
     const after = await resultOrOutcome(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
-    if (after === 'not-done' && !wasUnknown) return { kind: 'rejected' }
+    if (after === 'not-done' && !isPending) return { kind: 'rejected' }
     if (after === 'not-done' || after === 'unknown') {
-      wasUnknown = true
+      isPending = true
       await backOff()
       row = await retryUntilStopped(deps, () => deps.codes.readPoolSerial(deps.pool))
     } else {
@@ -52,15 +53,15 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     }
     if (row === 'stopped') return { kind: 'stopped' }
     if (isOwnClaim(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
-    // If the block is still unclaimed, the same claim is retried with the same id.
-    if (row?.claimed !== from) writerId = newWriterId()
+    // If the block is still unclaimed, the same claim is retried with the same id. Otherwise that
+    // claim can no longer take effect.
+    if (row?.claimed === from) continue
+    writerId = newWriterId()
+    isPending = false
   }
 }
 
-/**
- * Both fields must match: another process may have claimed block `seq`, and an earlier claim may
- * have used the same `writerId`.
- */
+/** Whether this claim was the last one of the pool: another process may have claimed `seq`. */
 function isOwnClaim(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }

@@ -1,6 +1,6 @@
 // Claims one code for one link: a conditional insert that reserves the code. After a failure of the
 // store the outcome is unknown until a serial read, unless the store reports that the insert had no
-// effect. No other module decides the outcome of a claim.
+// effect. All claims are decided here; create-link.ts only reads the record of an expired intent.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
@@ -62,7 +62,7 @@ async function resolveClaim(
 ): Promise<ClaimOutcome> {
   const retries = createRetries(deadlineMs, deps)
   const resolved = (writerId: string): ClaimOutcome => {
-    deps.metrics.claims.inc({ result: 'unknown-resolved' })
+    deps.metrics.claims.inc({ result: 'unknown-resolved' }) // in addition to the outcome
     return countOutcome(deps, link, writerId)
   }
   for (;;) {

@@ -195,6 +195,19 @@ test('rejected claims are retried after a second; the pool is not reported as em
   expect([claims, observed.refillTriggers]).toEqual([2, 0])
 })
 
+test('a claim that is rejected after another process took its block fails at once', async () => {
+  const outcomes = ['unknown', 'not-done'] as const
+  let claims = 0
+  const { take } = await supplyOf(2, (codes) => ({
+    async claimNext(claim) {
+      await codes.claimNext({ ...claim, writerId: `other ${claims}` })
+      throw new StoreError('', { outcome: outcomes[claims++] ?? 'not-done' })
+    },
+  }))
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  expect(claims).toBe(2)
+})
+
 test('an empty pool triggers a refill', async () => {
   const { take, observed } = await supplyOf(0)
   await take()

@@ -15,7 +15,7 @@ export type SuppliedCode =
 export interface CodeSupply {
   /** Returns the next code; if none is left, waits for a block until `deadlineMs`, monotonic. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
-  /** Resolves waiting `take` calls to `store-unavailable`, once the store is down. */
+  /** Resolves the waiting `take` calls to `store-unavailable`; called when the store goes down. */
   failWaiting(): void
 }
 
@@ -23,7 +23,7 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Starts a refill if the pool needs one. Called after a claim of a block or of an empty pool. */
+  /** Starts a refill if the pool needs one. Called after a block was claimed, or the pool was empty. */
   readonly triggerRefill?: () => void
   /** Called with any error other than StoreError: a defect. */
   readonly onError: (error: unknown) => void

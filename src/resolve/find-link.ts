@@ -43,7 +43,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
   const memoryMisses = metrics.lookups.labels('memory', 'miss')
   const staleHits = metrics.lookups.labels('stale', 'hit')
 
-  /** Returns the stale target, if any, when all tiers are unavailable, and counts it as served. */
+  /** The stale target, if any: memory then serves it for EXTENSION_MS. Counts the lookup. */
   const serveStale = (code: string, startedMs: number): Target | undefined => {
     const target = memory.staleTarget(code, nowMs())
     if (target === undefined) return undefined

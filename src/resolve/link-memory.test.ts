@@ -3,11 +3,11 @@ import { expect, test } from '@jest/globals'
 import { createLinkMemory, HIT_MS_MAX, ONLY_WRITER_MS } from './link-memory.ts'
 
 const target = { longUrl: 'https://example.com/a', expiresAtMs: null }
-const memoryOf = (hasUnknownWrites = false) =>
+const memoryOf = (hasUnknownWrites = false, staleMs = 0) =>
   createLinkMemory({
     isOnlyWriter: true,
     hasUnknownWrites: () => hasUnknownWrites,
-    staleMs: 0,
+    staleMs,
     random: () => 1,
   })
 
@@ -39,6 +39,14 @@ test('without a stale age, no stale target is returned after the clock was set b
   const memory = memoryOf()
   memory.set('code', target, 1000)
   expect(memory.staleTarget('code', 0)).toBeUndefined()
+})
+
+test('a stale target is returned after the clock was set back by less than the stale age', () => {
+  const memory = memoryOf(false, 1000)
+  memory.set('code', target, 5000)
+  const ages = [-1000, -999, 0, 999, 1000]
+  const found = ages.filter((ms) => memory.staleTarget('code', 5000 + ms) !== undefined)
+  expect(found).toEqual([-999, 0, 999])
 })
 
 test('a link that is found after the clock was set back is not a miss later', () => {

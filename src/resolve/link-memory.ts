@@ -6,7 +6,10 @@ import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
 import { type CachedTarget, createTargetTable } from './target-table.ts'
 
-/** Maximum lifetime of a cached link, from the start of its lookup. */
+/**
+ * Maximum lifetime of a cached link, from the start of its lookup, if another process or a pending
+ * write may change the link. Also the maximum age of a lookup that another call joins.
+ */
 export const HIT_MS_MAX = 4000
 /**
  * Lifetimes in a process that is the only writer of links, and removes changed links from its
@@ -23,7 +26,7 @@ export const EXTENSION_MS = 1000
 const MIB = 1024 * 1024
 /** Bounds of the table of targets: an entry takes about 50 bytes plus the length of its target. */
 const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
-/** Bytes of hot links, about 11,000: the length of each target plus OVERHEAD_BYTES. */
+/** Memory for hot links, each its target's length plus OVERHEAD_BYTES: about 11,000 links. */
 const HOT_BYTES_MAX = 4 * MIB
 const OVERHEAD_BYTES = 300
 /**
@@ -99,7 +102,9 @@ export function createLinkMemory(options: {
     },
     staleTarget(code, nowMs) {
       const link = table.get(code)
-      if (staleMs === 0 || link === undefined || link.readAtMs + staleMs <= nowMs) return undefined
+      if (link === undefined) return undefined
+      // If the clock was set back by more than `staleMs`, the age is unknown.
+      if (Math.abs(nowMs - link.readAtMs) >= staleMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     extend(code, startedMs) {

@@ -55,9 +55,9 @@ export interface ClientVerdict {
 export interface ClientLimits {
   /** The client of a peer address; callers keep it as long as the connection. */
   clientOf(address: string): LimitedClient
-  /** Counts a request that creates a link. */
+  /** Decides a request that creates a link, and counts it. */
   countCreate(client: LimitedClient): ClientVerdict
-  /** Counts a lookup. */
+  /** Decides a lookup, and counts it unless the limit of unknown codes denies it. */
   countLookup(client: LimitedClient): ClientVerdict
   /** Counts a lookup of an unknown code. */
   countMiss(client: LimitedClient): void

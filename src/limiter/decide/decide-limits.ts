@@ -67,8 +67,8 @@ async function decideChecks(
   })
 }
 
-/** Whether no other check of the call hits the same counter: its hits could cause the denial. */
-function isOnlyHit(checks: readonly Check[], { update }: Check): boolean {
+/** Whether no other check of the call counts in the same counter, and could cause its denial. */
+function isOnlyCheckOfCounter(checks: readonly Check[], { update }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }
 
@@ -102,7 +102,7 @@ async function decideInStore(
   return checks.map((check, at) => {
     const decision = decisions[at]
     if (decision === undefined) throw new Error('Cannot decide: too few decisions from the store')
-    if (!decision.admitted && isOnlyHit(checks, check)) {
+    if (!decision.admitted && isOnlyCheckOfCounter(checks, check)) {
       deps.denyCache?.store(check.update, decision, nowUs)
     }
     deps.record(check, decision, 'store')
@@ -129,8 +129,8 @@ function decideWithoutStore(
   const isLocal = (_: unknown, at: number) => fixed[at] === undefined
   const localChecks = checks.filter(isLocal)
   const toCount = isDeniedBy(fixed, checks) ? localChecks.map(asDenied) : localChecks
-  // Quotas deny a call only together. One that `on_store_error: deny` denies counts as exhausted,
-  // so it is left out: if all others are local, they still decide.
+  // Quotas deny a call only if every one of them does. Those with `on_store_error: deny` already
+  // do, so the others decide. One with `allow` stays in the group, which then denies no call.
   const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
     subsetOf(updatesOf(toCount), updatesOf(undenied)),

@@ -38,6 +38,12 @@ test('an entry expires at its retry time or after 1 s, and returns the remaining
   expect(denied.find(countOf('short'), NOW_US + 500)).toBeUndefined()
 })
 
+test('a denial of several hits reports what remains for fewer ones', () => {
+  const denied = createDenyCache(10_000)
+  denied.store(countOf('k', 3), { ...denial(1_000_000), remaining: 2 }, NOW_US)
+  expect(denied.find(countOf('k', 3), NOW_US)).toMatchObject({ admitted: false, remaining: 2 })
+})
+
 test('fewer hits than denied, peeks and refunds go to the store', () => {
   const denied = createDenyCache(10_000)
   denied.store(countOf('k', 3), denial(1_000_000), NOW_US)

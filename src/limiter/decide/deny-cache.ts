@@ -14,6 +14,7 @@ interface CachedDenial {
   readonly hits: number
   /** The limit that denied them. A limit override with more requests uses the same counter. */
   readonly requests: number
+  readonly remaining: number
   readonly resetAtUs: number
   readonly retryAtUs: number
   /** Offset of the store's clock from this process's clock. */
@@ -33,8 +34,8 @@ export interface DenyCache {
 }
 
 const expired: CachedDenial = {
-  ...{ untilUs: -Infinity, hits: 0, requests: 0, resetAtUs: 0, retryAtUs: 0 },
-  clockOffsetUs: undefined,
+  ...{ untilUs: -Infinity, hits: 0, requests: 0, remaining: 0 },
+  ...{ resetAtUs: 0, retryAtUs: 0, clockOffsetUs: undefined },
 }
 
 /** Creates an empty cache of about `bytesMax`. */
@@ -49,7 +50,7 @@ export function createDenyCache(bytesMax: number): DenyCache {
       if (update.limit.requests > denied.requests) return
       return {
         admitted: false,
-        remaining: 0,
+        remaining: denied.remaining,
         over: update.hits,
         resetUs: denied.resetAtUs - nowUs,
         retryAfterUs: denied.retryAtUs - nowUs,
@@ -62,12 +63,14 @@ export function createDenyCache(bytesMax: number): DenyCache {
       // Not deleted: lru-cache clears all its slots when it deletes the last entry.
       if (entries.has(key)) entries.set(key, expired)
     },
-    store({ key, hits, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
+    store({ key, hits, limit: { requests } }, decision, nowUs) {
       if (hits <= 0) return
+      const { remaining, resetUs, retryAfterUs, decidedAtUs } = decision
       const untilUs = nowUs + Math.min(TTL_US_MAX, retryAfterUs)
       const [resetAtUs, retryAtUs] = [nowUs + resetUs, nowUs + retryAfterUs]
       const clockOffsetUs = decidedAtUs === undefined ? undefined : decidedAtUs - nowUs
-      entries.set(key, { untilUs, hits, requests, resetAtUs, retryAtUs, clockOffsetUs })
+      const denial = { untilUs, hits, requests, remaining, resetAtUs, retryAtUs, clockOffsetUs }
+      entries.set(key, denial)
     },
     clear() {
       entries.clear()

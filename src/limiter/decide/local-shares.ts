@@ -1,6 +1,6 @@
 // The hits that one of several limiters may admit locally while the store is slow or unavailable: a
 // share of the remainder that the store last reported. Locally admitted hits are pending, and
-// subtracted from that remainder, until the store has counted them or their window is over.
+// subtracted from that share, until the store has counted them or their window is over.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterUpdate, CounterStore } from '../../limits/counter-store.ts'
@@ -47,9 +47,9 @@ export interface LocalShares {
 }
 
 /**
- * The share of the remainder that all processes together admit locally while the store is slow. The
- * store may admit the whole remainder, too: in total at most 1.2 times the limit plus one hit per
- * process.
+ * The share of the remainder that several processes together admit locally while the store is slow.
+ * The store may admit the whole remainder, too: in total at most 1.2 times the limit plus one hit
+ * per process. One process alone admits the whole remainder.
  */
 const SLOW_SHARE = 0.2
 const COUNTERS_MAX = 50_000
@@ -96,10 +96,10 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
       reports.set(key, report)
     }
     const elapsedUs = atUs - report.reportedAtUs
-    const isOver = elapsedUs >= report.resetUs
-    const setFor = `${mode} ${isOver ? 'after' : 'before'} its reset`
+    const isReset = elapsedUs >= report.resetUs
+    const setFor = `${mode} ${isReset ? 'after' : 'before'} its reset`
     if (report.setFor === setFor && atUs < report.setUntilUs) return
-    const remaining = isOver
+    const remaining = isReset
       ? freshRemaining(update, atUs)
       : algorithm.remainingAfter(report, elapsedUs, limit)
     const hits = unreported(update, { report, elapsedUs, pending: pending.hitsOf(update) })
@@ -174,7 +174,7 @@ function unreported(
   return Math.max(pending, report.localHits - drained)
 }
 
-/** How long the local counter keeps hits; the drain of a bucket needs no second set. */
+/** Time in µs until the local counter must be set again; never if its hits drain. */
 function lifetimeUs({ algorithm, limit }: CounterUpdate, nowUs: number): number {
   if (algorithm.drains) return Infinity
   return algorithm.decide({ state: undefined, hits: 1, nowUs, limit }).resetUs || Infinity

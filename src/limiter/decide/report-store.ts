@@ -27,7 +27,7 @@ export function createStoreReports({ storeHealth, stats, metrics, log }: StoreRe
         storeHealth.setConnection(redis, true)
       },
     }),
-    /** `cause`: an error, or a reason of the metric. */
+    /** `cause`: an error, or the value of the metric's label `reason`. */
     onFailure: (cause: unknown) => {
       stats.service.redisError++
       metrics.limiterStoreFailures.inc({ reason: typeof cause === 'string' ? cause : 'error' })
@@ -35,8 +35,8 @@ export function createStoreReports({ storeHealth, stats, metrics, log }: StoreRe
     onOpenChange: (isOpen: boolean, isProbed: boolean) => {
       storeHealth.setCircuit(isOpen, isProbed)
       metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
-      if (isOpen) log.error('counting locally until Redis responds')
-      else log.info('counting in Redis')
+      if (isOpen) log.error('Redis does not respond: each rule is decided by its on_store_error')
+      else log.info('Redis responds: counting in Redis')
     },
   }
 }
