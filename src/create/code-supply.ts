@@ -23,7 +23,7 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Starts a refill if the pool needs one. Called after a block was claimed, or the pool was empty. */
+  /** Starts a refill if one is due. Called after a block was claimed, or the pool was empty. */
   readonly triggerRefill?: () => void
   /** Called with any error other than StoreError: a defect. */
   readonly onError: (error: unknown) => void

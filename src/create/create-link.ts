@@ -22,10 +22,10 @@ export interface CreateRequest {
 
 /**
  * Result of a create. After `outcome-unknown` the link may be stored: a retry with the same
- * Idempotency-Key returns it, a retry without a key may create a second link. After any other result
- * except `created`, this request has stored no link. `not-created`: the store is unavailable, no
- * attempt succeeded by the deadline, or the key's link has expired before it was stored. `replayed`:
- * an earlier request with this key has stored the intent.
+ * Idempotency-Key returns it, a retry without a key may create a second link. After any other
+ * result except `created`, this request has stored no link. `not-created`: the store is
+ * unavailable, no attempt succeeded by the deadline, or the key's link has expired before it was
+ * stored. `replayed`: an earlier request with this key has stored the intent.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -40,7 +40,8 @@ export interface CreateDeps extends ClaimDeps {
   readonly supply: Pick<CodeSupply, 'take'>
   /**
    * Invalidates the cache entries of a code. Called after every claim unless the code was taken,
-   * even if the link was perhaps not stored. The response waits for the promise, which never rejects.
+   * even if the link was perhaps not stored. The response waits for the promise, which never
+   * rejects.
    */
   readonly invalidateCaches: (code: string) => Promise<void> | undefined
   readonly newWriterId?: () => string

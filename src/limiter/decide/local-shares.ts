@@ -174,7 +174,7 @@ function unreported(
   return Math.max(pending, report.localHits - drained)
 }
 
-/** Time in µs until the local counter must be set again; never if its hits drain. */
+/** Time in µs after which the local counter is outdated: Infinity if its hits drain. */
 function lifetimeUs({ algorithm, limit }: CounterUpdate, nowUs: number): number {
   if (algorithm.drains) return Infinity
   return algorithm.decide({ state: undefined, hits: 1, nowUs, limit }).resetUs || Infinity

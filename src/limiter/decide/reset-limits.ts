@@ -17,8 +17,8 @@ export interface ResetLimitsDeps extends Pick<ExplainLimitsDeps, 'rules' | 'opti
 
 /**
  * Resets the counters of a descriptor; resolves to the paths of their rules, empty if none matches.
- * Other processes keep denials in their deny caches for at most 1 s, and their local shares until the
- * store next reports. Throws StoreError.
+ * Other processes keep denials in their deny caches for at most 1 s, and their local shares until
+ * the store next reports. Throws StoreError.
  */
 export type ResetLimits = (request: ExplainRequest) => Promise<readonly string[]>
 
