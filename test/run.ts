@@ -53,13 +53,13 @@ async function runCheck(
 }
 
 /**
- * Component tests that mostly wait, or render charts: they run beside the others, which keeps both
- * cores busy.
+ * Two groups that take equally long run beside each other, which keeps both cores busy: the stores
+ * and the limiter, and everything else.
  */
-const SECOND_GROUP = 'test/component/(chart|controller|http|processes)/'
+const FIRST_GROUP = 'test/component/(kit|ratelimit|stores)/'
 const groups: readonly (readonly string[])[] = [
-  ['--selectProjects', 'contract', 'component', '--testPathIgnorePatterns', SECOND_GROUP],
-  ['--selectProjects', 'component', '--testPathPatterns', SECOND_GROUP],
+  ['--selectProjects', 'component', '--testPathPatterns', FIRST_GROUP],
+  ['--selectProjects', 'component', 'contract', '--testPathIgnorePatterns', FIRST_GROUP],
 ]
 
 /** Runs the selected tests; a run without a count counts as one failure. */

@@ -14,12 +14,14 @@ import {
   podsOf,
   RELEASE,
   createLink,
+  updateMounts,
   upgradeRelease,
 } from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
-/** The kubelet syncs Secrets about once a minute, less often when it is busy. */
 const RENEWED_MS_MAX = 180_000
+/** Requests of the load before and after the renewal. */
+const REQUESTS = 60
 const REQUEST_EVERY_MS = 50
 const REQUEST_MS_MAX = 10_000
 /** Rounds of requests to every pod: with the load, well below the limit of one client. */
@@ -82,16 +84,19 @@ test(
     const restarts = await countRestarts(pods)
     const load = startLoad(path)
     try {
+      await load.waitForRequests(REQUESTS)
       await storeCertificate(SECRET, second.issue([HOST]))
       await waitFor(
         'the new certificate on every pod',
         async () => {
+          await updateMounts('edge')
           await sleep(ROUND_EVERY_MS)
           const responses = await Promise.all(Array.from({ length: 12 }, () => send(path)))
           return responses.every(({ issuer }) => issuer === 'second')
         },
         RENEWED_MS_MAX,
       )
+      await load.waitForRequests(REQUESTS)
     } finally {
       const { requests, failures } = await load.stop()
       expect(failures).toEqual([])
@@ -122,6 +127,11 @@ function startLoad(path: string) {
     void sent.finally(() => inFlight.delete(sent))
   }, REQUEST_EVERY_MS)
   return {
+    /** Waits for this many further requests. */
+    waitForRequests: (count: number) => {
+      const total = requests + count
+      return waitFor(`${count} requests`, () => requests >= total)
+    },
     async stop() {
       clearInterval(timer)
       await Promise.all(inFlight)

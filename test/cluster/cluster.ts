@@ -82,10 +82,9 @@ export async function createNamespace(name: string): Promise<void> {
   await applyObjects({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
 }
 
-/** Deletes a namespace with everything in it, and waits for the deletion. */
+/** Deletes a namespace with everything in it; run.ts waits for the deletion after the tests. */
 export async function deleteNamespace(name: string): Promise<void> {
-  const wait = ['--ignore-not-found', '--timeout=180s']
-  await kubectl('delete', 'namespace', name, ...wait)
+  await kubectl('delete', 'namespace', name, '--ignore-not-found', '--wait=false')
 }
 
 /** Runs a command, such as `ctr`, in the node's network, mount and process namespaces. */

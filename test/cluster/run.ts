@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Cluster, startCluster } from '../../k8s/cluster/start-cluster.ts'
 import { buildImage } from '../../k8s/image/build.ts'
@@ -16,8 +17,12 @@ import { findKubernetes } from '../dependencies/kubernetes.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
 import { type Count, countTests, printCount } from '../jest-report.ts'
 import { failureOf } from '../run-node.ts'
+import { reduceDnsCache } from './reduce-dns-cache.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
+/** Pods of a deleted namespace have up to 40 s to stop. */
+const DELETION_MS_MAX = 120_000
+const DELETION_POLL_MS = 500
 /** The incidents take about twenty minutes and run only if a pattern selects them. */
 const WITHOUT_INCIDENTS = ['--testPathIgnorePatterns', 'incidents']
 
@@ -36,14 +41,18 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
+/** Builds the images of the servers beside ours, one of each at a time. */
 async function buildImages(folder: string): Promise<readonly string[]> {
-  const ours = join(folder, 'test.tar')
-  await buildImage({ names: ['localhost/curtail:test'], path: ours })
-  const next = join(folder, 'next.tar')
-  await buildImage({ names: ['localhost/curtail:next'], path: next, rewrite: addSchemaStep })
-  const bad = join(folder, 'bad.tar')
-  await buildImage({ names: ['localhost/curtail:bad'], path: bad, rewrite: addDefect })
-  return [ours, next, bad, ...(await buildServerImages(folder))]
+  const buildOurs = async () => {
+    const ours = join(folder, 'test.tar')
+    await buildImage({ names: ['localhost/curtail:test'], path: ours })
+    const next = join(folder, 'next.tar')
+    await buildImage({ names: ['localhost/curtail:next'], path: next, rewrite: addSchemaStep })
+    const bad = join(folder, 'bad.tar')
+    await buildImage({ names: ['localhost/curtail:bad'], path: bad, rewrite: addDefect })
+    return [ours, next, bad]
+  }
+  return (await Promise.all([buildOurs(), buildServerImages(folder)])).flat()
 }
 
 /** Image `next`: a release with one more schema migration. */
@@ -107,7 +116,21 @@ async function runTests(options: {
   shutdown.signal.addEventListener('abort', () => child.kill('SIGTERM'))
   const failure = await failureOf(child, { timeout: TESTS_MS_MAX, result: { path: outputFile } })
   shutdown.signal.throwIfAborted()
-  return countTests(outputFile, { name: 'cluster', failure, canSkip: patterns.length > 0 })
+  const run = { name: 'cluster', failure, canSkip: patterns.length > 0 }
+  const { passed, failures } = await countTests(outputFile, run)
+  return { passed, failures: [...failures, ...(await findStuckNamespaces(cluster))] }
+}
+
+/** One failure for each namespace that a test deleted and that still exists at the deadline. */
+async function findStuckNamespaces(cluster: Cluster): Promise<readonly string[]> {
+  const endMs = performance.now() + DELETION_MS_MAX
+  for (;;) {
+    const namespaces = await cluster.kubectl(['get', 'namespaces', '--no-headers'])
+    const stuck = namespaces.split('\n').filter((row) => row.includes(' Terminating '))
+    if (stuck.length === 0) return []
+    if (performance.now() > endMs) return stuck.map((row) => `FAILED to delete a namespace: ${row}`)
+    await sleep(DELETION_POLL_MS)
+  }
 }
 
 async function stay(cluster: Cluster, programs: string): Promise<void> {
@@ -129,13 +152,16 @@ async function main(): Promise<Count> {
   // Before the tests start: downloads fail in the cluster's network. Only the incidents need it.
   if (positionals.length > 0) await findPrometheus()
   const folder = await mkdtemp(join(tmpdir(), 'curtail-cluster-test-'))
+  log('starting the cluster; building images')
+  const building = buildImages(folder)
+  building.catch(() => undefined) // awaited below
   let cluster: Cluster | undefined
   try {
-    log('starting the cluster')
     cluster = await startCluster(programs)
-    log('the node is ready; building images')
+    log('the node is ready')
     shutdown.signal.throwIfAborted()
-    for (const path of await buildImages(folder)) {
+    await reduceDnsCache(cluster)
+    for (const path of await building) {
       shutdown.signal.throwIfAborted()
       await cluster.load(path)
       await rm(path)
@@ -149,6 +175,7 @@ async function main(): Promise<Count> {
     return await runTests({ cluster, env, folder, patterns: positionals })
   } finally {
     await cluster?.stop()
+    await Promise.allSettled([building])
     await rm(folder, { recursive: true, force: true })
     log('the cluster is stopped')
   }

@@ -10,7 +10,7 @@ import { FULL_NAME, podsOf, RELEASE } from './release.ts'
 
 const COMMAND_SECONDS_MAX = 120
 /** More pods of a component than the tests install. */
-const PODS = '4'
+const PODS = '3'
 /** More memory than the chart sets for Envoy and for the Redis with the counters. */
 const AMOUNTS = { MEBIBYTES: '800', MEMORY: '128mb', LIMIT: '1Gi' }
 const runbooks = new URL('../../docs/runbooks/', import.meta.url)

@@ -23,6 +23,7 @@ import {
   podsOf,
   RELEASE,
   createLink,
+  updateMounts,
   waitForRollout,
   upgradeRelease,
 } from './release.ts'
@@ -102,9 +103,11 @@ test(
   async () => {
     await createNamespace(STORELESS)
     try {
+      const image = { repository: 'localhost/envoy', tag: 'test' }
       const values = {
+        dnsSeconds: 1,
         image: { repository: 'localhost/curtail', tag: 'test' },
-        edge: { replicas: 1, image: { repository: 'localhost/envoy', tag: 'test' } },
+        edge: { replicas: 1, drainSeconds: 1, image },
         ratelimit: { replicas: 1 },
         create: { replicas: 1 },
         redirect: { replicas: 1 },
@@ -204,7 +207,10 @@ test(
       expect(pods).toHaveLength(2)
       await waitFor(
         'the metric of every pod to report the rejected rules',
-        async () => (await Promise.all(pods.map(countRejectedRules))).every((count) => count > 0),
+        async () => {
+          await updateMounts('ratelimit')
+          return (await Promise.all(pods.map(countRejectedRules))).every((count) => count > 0)
+        },
         REPORTED_MS_MAX,
       )
       const logs = await kubectl('logs', '--namespace', RELEASE, '-l', LIMITER, '--tail', '50')

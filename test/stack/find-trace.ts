@@ -1,6 +1,7 @@
 // Finds the trace of a request by the edge's access log, among the spans that a collector received.
 // If a busy machine lost spans, it sends another request.
 import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from '@jest/globals'
 import {
   type RawRequest,
@@ -14,7 +15,9 @@ import { type ReceivedSpan, pathTo } from '../kit/received-spans.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import type { Edge } from './start-edge.ts'
 
-/** Envoy exports spans every five seconds; a span that is not received by then is lost. */
+/** Envoy and the pods export spans twice in this time: later, no span of a trace is missing. */
+const EXPORTED_MS = 1000
+/** A span that is not received by then is lost. */
 const TRACE_MS_MAX = 12_000
 
 /** An edge that traces every request, and the collector that receives its spans. */
@@ -83,6 +86,7 @@ async function traceOf(
       throw new Error(`the trace is:\n${receivedPaths().join('\n')}`, { cause: error })
     },
   )
+  await sleep(EXPORTED_MS)
   return collectorNow().spans(traceId)
 }
 

@@ -121,7 +121,7 @@ function drainEntryOf(log: RoleProcess['log']): Record<string, unknown> {
 function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {
   const { baseUrl, trustedHops, ports } = options
   const { redirectEndpoints, createEndpoints, limiterEndpoints } = options
-  return renderBootstrap({
+  const bootstrap = renderBootstrap({
     baseUrl,
     trustedHops,
     listenAddress: '127.0.0.1',
@@ -139,6 +139,14 @@ function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {
       tracingSamplePercent: 100,
     }),
   })
+  return options.tracingPort === undefined ? bootstrap : withFastExport(bootstrap)
+}
+
+/** The bootstrap of an Envoy that exports spans every 500 ms instead of every 5 s. */
+function withFastExport(bootstrap: string): string {
+  const layer = /^( +)static_layer:\n/m
+  if (!layer.test(bootstrap)) throw new Error('the bootstrap has no static layer')
+  return bootstrap.replace(layer, '$&$1  tracing.opentelemetry.flush_interval_ms: 500\n')
 }
 
 const limitFilters = /ratelimit|local_fallback|allowance|select_route/

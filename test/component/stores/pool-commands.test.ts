@@ -16,7 +16,7 @@ import { cassandraSettings } from '../../../src/stores/cassandra/settings.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { environmentOf, quiet, SETUP_MS_MAX } from '../../contract/open-cassandra.ts'
 import { type CassandraCluster, startCassandra } from '../../dependencies/cassandra.ts'
-import { startJob } from '../../kit/processes/role-job.ts'
+import { type Job, startJob } from '../../kit/processes/role-job.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
 jest.setTimeout(SETUP_MS_MAX)
@@ -28,6 +28,8 @@ let cluster: CassandraCluster
 let cassandra: Cassandra
 let folder: string
 let env: Record<string, string>
+/** Waits for the codes of a pool that has none, while the other tests run. */
+let waiting: Job
 
 const refill = (pool: string, target: number) => {
   const settings = { CODE_POOL: pool, POOL_TARGET: String(target) }
@@ -69,19 +71,15 @@ beforeAll(async () => {
     log: quiet,
   })
   await cassandra.ready
+  const ofEmptyPool = { CODE_POOL: 'without-codes', WAIT_SECONDS: '10' }
+  waiting = startJob({ role: 'wait-for-codes', env: { ...env, ...ofEmptyPool } })
 })
 
 afterAll(async () => {
+  waiting.kill()
   await cassandra.close()
   await cluster.stop()
   await rm(folder, { recursive: true })
-})
-
-test('wait-for-codes exits with 0 at its deadline without codes, and logs the effect', async () => {
-  const job = startJob({ role: 'wait-for-codes', env: { ...env, WAIT_SECONDS: '10' } })
-  const output = await job.succeeded(JOB_MS_MAX)
-  expect(output).toContain('waiting for the first codes')
-  expect(output).toContain('only aliases can be created')
 })
 
 test('wait-for-codes exits once the pool has codes', async () => {
@@ -196,4 +194,10 @@ test('claims and refills continue during a raise', async () => {
   expect(Math.min(...after.map(({ seq }) => seq))).toBeGreaterThan(LAST_BLOCK)
   expect(seqs.length).toBeLessThan(Math.max(...seqs) - 2) // blocks after 2 were skipped
   for (const { seq } of after) expect([seq, await hasBlock('other', seq)]).toEqual([seq, true])
+})
+
+test('wait-for-codes exits with 0 at its deadline without codes, and logs the effect', async () => {
+  const output = await waiting.succeeded(JOB_MS_MAX)
+  expect(output).toContain('waiting for the first codes')
+  expect(output).toContain('only aliases can be created')
 })
