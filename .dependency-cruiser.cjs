@@ -15,7 +15,7 @@ const driver = (pkg, home) => ({
 const junk = '/(index|util|utils|helper|helpers|common|shared|misc|lib|base|manager|impl)(/|[.]ts$)'
 const algorithm = '[^/]+-(window|bucket|counter|log)\\.ts$'
 const pure = ['links', 'codes', 'limits']
-const useCases = ['resolve', 'create', 'pools', 'admin', 'limiter', 'drain']
+const useCases = ['resolve', 'create', 'pools', 'admin', 'transfer', 'limiter', 'drain']
 const shared = ['process', 'config', 'telemetry', 'resilience']
 
 module.exports = {
@@ -57,8 +57,9 @@ module.exports = {
     only('create', ['links', 'codes', ...shared]),
     only('pools', ['links', 'codes', ...shared]),
     only('admin', ['links', 'codes', ...shared]),
+    only('transfer', ['links', 'codes', ...shared]),
     only('limiter', ['limits', 'protobuf', ...shared]),
-    only('clients', ['drain', 'protobuf', ...shared]),
+    only('clients', ['drain', 'transfer', 'protobuf', ...shared]),
     only('drain', shared),
     only('http', [...pure, ...useCases, ...shared]),
     only('grpc', ['limits', 'limiter', 'policies', 'protobuf', ...shared]),
@@ -85,7 +86,7 @@ module.exports = {
     {
       name: 'pure-modules-do-no-io',
       severity: 'error',
-      from: { path: '^src/(links|codes|limits|policies)/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^src/(links|codes|limits|policies|transfer)/', pathNot: '\\.test\\.ts$' },
       to: {
         dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-no-pkg'],
         pathNot: ['^(node:)?(assert(/strict)?|crypto)$', '^node_modules/(zod|yaml|js-yaml)/'],

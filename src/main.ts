@@ -26,6 +26,8 @@ const roles: Roles = {
     () => import('./roles/wait-for-codes.ts'),
   ],
   smoke: ['tests a running service as a client', () => import('./roles/smoke.ts')],
+  export: ['writes all links to stdout', () => import('./roles/export.ts')],
+  import: ['imports links of a file', () => import('./roles/import.ts')],
   link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
   limit: ['shows what the limiters deny', () => import('./roles/limit.ts')],
   pool: [

@@ -17,23 +17,39 @@ const URL_SETTING = 'ADMIN_URL'
 /** Longer than a change takes if every attempt of its statements times out. */
 const RESPONSE_MS_MAX = 15_000
 const problemShape = z.object({ detail: z.string() })
+/** Responses of an admin API, or of a proxy before it, to a request that may succeed on retry. */
+const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504])
+
+/** The API did not respond, or responded that it is unavailable: a retry may succeed. */
+export class UnavailableError extends OperatorError {
+  /** The status of the response, if there was one. */
+  readonly status: number | undefined
+
+  constructor(message: string, status?: number) {
+    super(message)
+    this.status = status
+  }
+}
 
 /** One request to the admin API. */
 export interface AdminRequest {
   readonly method: string
   readonly path: string
+  /** A body of JSON lines. */
+  readonly ndjson?: string
 }
 
 /**
  * Sends a request; resolves to the JSON of the response (`undefined` for 204), checked against
- * `shape`. Throws OperatorError.
+ * `shape`. Throws OperatorError; UnavailableError if a retry may succeed.
  */
 export async function callAdminApi<T>(
   target: AdminTarget,
-  { method, path }: AdminRequest,
+  request: AdminRequest,
   shape: z.ZodType<T>,
 ): Promise<T> {
-  const { ok, status, responseText } = await exchange(target, { method, path })
+  const { method, path } = request
+  const { ok, status, responseText } = await exchange(target, request)
   const body = status === 204 ? undefined : parseJson(responseText)
   const { url, name = ADMIN_API, setting = URL_SETTING } = target
   const parsed = shape.safeParse(body)
@@ -43,17 +59,23 @@ export async function callAdminApi<T>(
     !ok && problem.success
       ? `: ${problem.data.detail}`
       : `, but the response is not from ${name} of Curtail: check ${setting}, ${url}`
-  throw new OperatorError(`${method} ${path} returned ${status}${detail}`)
+  const message = `${method} ${path} returned ${status}${detail}`
+  if (UNAVAILABLE.has(status)) throw new UnavailableError(message, status)
+  throw new OperatorError(message)
 }
 
 async function exchange(
   target: AdminTarget,
-  { method, path }: AdminRequest,
+  { method, path, ndjson: body }: AdminRequest,
 ): Promise<{ ok: boolean; status: number; responseText: string }> {
-  const headers = target.token === undefined ? {} : { Authorization: `Bearer ${target.token}` }
+  const headers = {
+    ...(target.token !== undefined && { Authorization: `Bearer ${target.token}` }),
+    ...(body !== undefined && { 'Content-Type': 'application/x-ndjson' }),
+  }
+  const init = { method, headers, ...(body !== undefined && { body }) }
   const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
   try {
-    const response = await fetch(new URL(path, target.url), { method, headers, signal })
+    const response = await fetch(new URL(path, target.url), { ...init, signal })
     return { ok: response.ok, status: response.status, responseText: await response.text() }
   } catch (error) {
     const { url, name = ADMIN_API, setting = URL_SETTING } = target
@@ -61,11 +83,11 @@ async function exchange(
       const hint =
         method === 'GET' ? '' : '; the change may have been applied, so retry the command'
       const period = `${RESPONSE_MS_MAX / 1000} s`
-      throw new OperatorError(`${name} at ${url} did not respond within ${period}${hint}`)
+      throw new UnavailableError(`${name} at ${url} did not respond within ${period}${hint}`)
     }
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const detail = cause instanceof Error ? cause.message : String(cause)
-    throw new OperatorError(`cannot reach ${name} at ${url} (${detail}): check ${setting}`)
+    throw new UnavailableError(`cannot reach ${name} at ${url} (${detail}): check ${setting}`)
   }
 }
 

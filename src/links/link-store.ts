@@ -16,6 +16,27 @@ export interface LinkStore {
   erase(change: { code: string; deletedAtMs: number }): Promise<Link | undefined>
 }
 
+/** The maximum number of records in a page of a scan. */
+export const SCAN_PAGE_MAX = 1000
+
+/** One page of a scan. */
+export interface ScanPage {
+  /** The code of the last record of the previous page; `undefined` for the first page. */
+  readonly after: string | undefined
+  /** 1 to SCAN_PAGE_MAX. */
+  readonly max: number
+}
+
+/** A store whose records can be read in pages. */
+export interface ScannedStore {
+  /**
+   * Reads the records that come after the code `after` in the store's fixed order, at most `max`;
+   * fewer records than `max` are the last ones. A scan returns every record that exists from its
+   * first page to its last one exactly once. The record `after` need not exist any longer.
+   */
+  scan(page: ScanPage): Promise<readonly Link[]>
+}
+
 /** A store without native expiry, whose expired records must be deleted. */
 export interface SweptStore {
   /** Deletes at most `max` records that expired before `beforeMs`; resolves to their number. */

@@ -16,6 +16,7 @@ import { createCodeSupply } from '../create/code-supply.ts'
 import { createLinkCreator } from '../create/create-link.ts'
 import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
+import { createBatchImporter } from '../transfer/import-batch.ts'
 import { codePoolSetting } from '../create/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { watchPools } from '../pools/watch-pools.ts'
@@ -145,7 +146,11 @@ function attach(given: { config: Config; service: Service; components: Component
     nowMs,
     onChanged: (code) => invalidator.confirm(code),
   })
-  const api = { operations, readPools: components.pools.report, nowMs }
+  const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
+  const { invalidateCaches, isStoreAvailable } = createDeps
+  const importDeps = { links, ownHosts, nowMs, monotonicMs, invalidateCaches }
+  const imports = { importBatch: createBatchImporter(importDeps), isStoreAvailable }
+  const api = { operations, links, imports, readPools: components.pools.report, nowMs }
   publicHttp.attach({ baseUrl, app: createCreateApp(createAppDeps) })
   adminHttp.attach({
     baseUrl,

@@ -2,19 +2,11 @@
 import { parseArgs } from 'node:util'
 import * as z from 'zod'
 import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
+import { linkShape } from '../clients/link-shape.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { CODE_LENGTH_MAX, isCode } from '../links/alias.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
-
-const linkShape = z.object({
-  short_code: z.string(),
-  long_url: z.string().nullable(),
-  created_at: z.string(),
-  expires_at: z.string().nullable(),
-  creator_id: z.number().nullable(),
-  state: z.string(),
-})
 
 const requests = {
   show: { method: 'GET', suffix: '' },

@@ -28,6 +28,7 @@ import { createLinkCreator } from '../create/create-link.ts'
 import { refillPool } from '../pools/refill-pool.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { sweep } from '../admin/sweep.ts'
+import { createBatchImporter } from '../transfer/import-batch.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { createSqliteCodeStore, insertSecretIfAbsent } from '../stores/sqlite/code-store.ts'
@@ -254,7 +255,15 @@ function adminAppOf(given: {
     return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })
-  const api = adminRoutes({ operations, readPools: pools.report, nowMs }, baseUrl)
+  const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
+  const invalidateCaches = (code: string) => {
+    finder.invalidate(code)
+    return undefined // no other cache to wait for
+  }
+  const importDeps = { links, ownHosts, nowMs, monotonicMs, invalidateCaches }
+  const imports = { importBatch: createBatchImporter(importDeps) }
+  const apiDeps = { operations, links, imports, readPools: pools.report, nowMs }
+  const api = adminRoutes(apiDeps, baseUrl)
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }
 

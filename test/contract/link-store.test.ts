@@ -1,5 +1,5 @@
 // Runs the contract on every link store.
-import { jest } from '@jest/globals'
+import { expect, jest } from '@jest/globals'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import type { CassandraSession } from '../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
@@ -53,7 +53,13 @@ const stores: readonly LinkStoreCase[] = [
     async open() {
       const { cassandra, close } = await openNode('links_contract')
       const openDelayed = () => openStoreWithDelayedWrite(cassandra)
-      return { links: createCassandraLinkStore(cassandra), openDelayed, close }
+      const tokenOf = async (code: string) => {
+        const cql = 'SELECT token(short_code) AS position FROM links WHERE short_code = ?'
+        const [row] = await cassandra.execute('majority-read', cql, [code])
+        expect(typeof row?.['position']).toBe('bigint')
+        return row?.['position']
+      }
+      return { links: createCassandraLinkStore(cassandra), tokenOf, openDelayed, close }
     },
   },
 ]

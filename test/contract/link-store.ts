@@ -2,14 +2,17 @@
 // the stores, which link-store.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Link } from '../../src/links/link.ts'
-import type { LinkStore, SweptStore } from '../../src/links/link-store.ts'
+import type { LinkStore, ScannedStore, SweptStore } from '../../src/links/link-store.ts'
+import { defineScanTests } from './link-scan.ts'
 import { openCase } from './open-case.ts'
 import { freshCode, sampleLink } from './sample-link.ts'
 
 /** An open store. `swept` is the same store if it does not expire records by itself. */
 interface OpenedLinkStore {
-  readonly links: LinkStore
+  readonly links: LinkStore & ScannedStore
   readonly swept?: SweptStore
+  /** The token of a stored code, if the store orders its records by tokens. */
+  readonly tokenOf?: (code: string) => Promise<unknown>
   /**
    * If writes may be delayed: the same links over another connection, which is lost after its first
    * write; `deliver` delivers that write.
@@ -36,6 +39,7 @@ export function defineLinkStoreTests({ name, open }: LinkStoreCase): void {
     defineEraseTests(opened)
     defineDelayedWriteTests(opened)
     defineSweepTests(opened)
+    defineScanTests(opened)
   })
 }
 
@@ -103,6 +107,7 @@ function defineColumnTests(opened: Opened): void {
     ],
     ['the largest creator', { creatorId: 2n ** 63n - 1n }],
     ['the smallest creator', { creatorId: -(2n ** 63n) }],
+    ['a negative creator', { creatorId: -1n }],
     ['a creator beyond what a double holds', { creatorId: 2n ** 53n + 1n }],
     ['a target of 2,048 characters', { longUrl: `https://example.com/${'x'.repeat(2028)}` }],
     ['a target with quotes and escapes', { longUrl: `https://example.com/'%00";--\\?:code` }],

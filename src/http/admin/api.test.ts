@@ -15,7 +15,10 @@ afterEach(() => {
 async function disable(result: LinkResult) {
   const operate = () => Promise.resolve(result)
   const operations = { show: operate, disable: operate, enable: operate, erase: operate }
-  const deps = { operations, readPools: () => Promise.resolve([]), nowMs: Date.now }
+  const links = { scan: () => Promise.resolve([]) }
+  const imports = { importBatch: () => Promise.resolve([]) }
+  const readPools = () => Promise.resolve([])
+  const deps = { operations, links, imports, readPools, nowMs: Date.now }
   const app = bareApp().use('/admin', adminRoutes(deps, 'https://curtail.example'))
   const server = app.listen(0, '127.0.0.1')
   cleanUps.push(

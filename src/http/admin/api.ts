@@ -1,20 +1,25 @@
 // The admin API: links and pools, for operators. Every change is idempotent.
 import { type Request, type Response, Router } from 'express'
 import { isCode } from '../../links/alias.ts'
-import { type Link, stateOf } from '../../links/link.ts'
+import type { ScannedStore } from '../../links/link-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import type { LinkResult, LinkOperations } from '../../admin/set-link-state.ts'
 import type { PoolStatus } from '../../pools/watch-pools.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
+import { importLinks, type ImportRouteDeps } from './import-links.ts'
+import { listLinks } from './list-links.ts'
+import { renderLink } from './render-link.ts'
 
 /** Dependencies of the admin API. */
 export interface AdminApiDeps {
   readonly operations: LinkOperations
+  readonly links: ScannedStore
   /** Reads the status of the pools. Throws StoreError. */
   readonly readPools: () => Promise<readonly PoolStatus[]>
   readonly nowMs: Clock
+  readonly imports: ImportRouteDeps
 }
 
 const unavailable = {
@@ -43,6 +48,8 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
       const { code } = req.params
       respond(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
     }
+  router.get('/links', listLinks(deps, baseUrl))
+  router.post('/links/import', importLinks(deps.imports, baseUrl))
   router.get('/links/:code', onLink(operations.show))
   router.post('/links/:code/disable', onLink(operations.disable))
   router.post('/links/:code/enable', onLink(operations.enable))
@@ -57,24 +64,13 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
 }
 
 const allowedMethods = {
+  '/links': 'GET, HEAD',
+  '/links/import': 'GET, HEAD, POST, DELETE',
   '/links/:code': 'GET, HEAD, DELETE',
   '/links/:code/disable': 'POST',
   '/links/:code/enable': 'POST',
   '/pools': 'GET, HEAD',
 } as const
-
-/** A link in the admin API's format; times are RFC 3339 in UTC. */
-function renderLink(link: Link, nowMs: number) {
-  const timeOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
-  return {
-    short_code: link.code,
-    long_url: link.longUrl,
-    created_at: timeOf(link.createdAtMs),
-    expires_at: timeOf(link.expiresAtMs),
-    creator_id: link.creatorId === null ? null : Number(link.creatorId),
-    state: stateOf(link, nowMs),
-  }
-}
 
 /** A pool in the admin API's format: levels in codes, the rate in codes per second. */
 function renderPool(status: PoolStatus) {

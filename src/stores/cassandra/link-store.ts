@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { QUARANTINE_MS } from '../../links/expiry.ts'
 import type { Link } from '../../links/link.ts'
-import type { LinkStore, ReplicatedStore } from '../../links/link-store.ts'
+import type { LinkStore, ReplicatedStore, ScannedStore, ScanPage } from '../../links/link-store.ts'
 import type { Clock, Pause } from '../../resilience/deadline.ts'
 import type { CassandraSession } from './client.ts'
 import { retryUnknown, type Attempted } from './retry-unknown.ts'
@@ -24,6 +24,10 @@ const COLUMNS =
 const READ = `SELECT ${COLUMNS} FROM links WHERE short_code = ?`
 const READ_STATE = `SELECT ${COLUMNS}, change_id, TTL(writer_id) AS ttl_seconds
   FROM links WHERE short_code = ?`
+// Cassandra orders rows by token, and rows with the same token by the bytes of their keys.
+const SCAN_FIRST = `SELECT ${COLUMNS} FROM links LIMIT ?`
+const SCAN_SAME_TOKEN = `SELECT ${COLUMNS} FROM links WHERE token(short_code) = token(?)`
+const SCAN_NEXT_TOKENS = `SELECT ${COLUMNS} FROM links WHERE token(short_code) > token(?) LIMIT ?`
 const INSERT = `INSERT INTO links (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
   IF NOT EXISTS USING TTL ?`
 // A change applies only to the state that it has read. Its conditions include the writer, so that
@@ -49,7 +53,7 @@ export interface CassandraLinkStoreOptions {
 export function createCassandraLinkStore(
   cassandra: CassandraSession,
   options: CassandraLinkStoreOptions = {},
-): LinkStore & ReplicatedStore {
+): LinkStore & ReplicatedStore & ScannedStore {
   const { nowMs = Date.now, newChangeId = randomUUID, pause } = options
   cassandra.warmUp([READ, INSERT])
   const read = async (kind: StatementKind, code: string) => {
@@ -67,6 +71,7 @@ export function createCassandraLinkStore(
     find: (code) => read('majority-read', code),
     findOnReplica: (code) => read('replica-read', code),
     readSerial: (code) => read('serial-read', code),
+    scan: (page) => scan(cassandra, page),
     setDisabled(change) {
       const id = newChangeId()
       return retryUnknown(() => trySetDisabled(cassandra, { ...change, id }), pause)
@@ -76,6 +81,36 @@ export function createCassandraLinkStore(
       return retryUnknown(() => tryErase(cassandra, { ...change, id }), pause)
     },
   }
+}
+
+/** Rows without a link, whose cells are just expiring, do not make a page incomplete. */
+async function scan(cassandra: CassandraSession, { after, max }: ScanPage): Promise<Link[]> {
+  const links: Link[] = []
+  let cursor = after
+  for (;;) {
+    const missing = max - links.length
+    const rows = await readRowsAfter(cassandra, { after: cursor, max: missing })
+    links.push(...rows.map(linkOf).filter((link) => link !== undefined))
+    if (rows.length < missing || links.length === max) return links
+    cursor = codeOf(rows.at(-1))
+  }
+}
+
+/** The first `max` rows after the code `after` in the order of the table. */
+async function readRowsAfter(
+  cassandra: CassandraSession,
+  { after, max }: ScanPage,
+): Promise<readonly Row[]> {
+  if (after === undefined) return cassandra.execute('page-read', SCAN_FIRST, [max])
+  const [sameToken, nextTokens] = await Promise.all([
+    cassandra.execute('page-read', SCAN_SAME_TOKEN, [after]),
+    cassandra.execute('page-read', SCAN_NEXT_TOKENS, [after, max]),
+  ])
+  return [...sameToken.filter((row) => codeOf(row) > after), ...nextTokens].slice(0, max)
+}
+
+function codeOf(row: Row | undefined): string {
+  return stringOf(row?.['short_code'])
 }
 
 type Change = Attempted<Link | undefined>

@@ -15,6 +15,8 @@ export type StatementKind =
   | 'replica-read'
   /** A read of a whole small table. */
   | 'scan'
+  /** A read of one page of a large table, which returns every write resolved before it. */
+  | 'page-read'
   /** An idempotent write. */
   | 'plain-write'
   /** A change of the schema. */
@@ -25,7 +27,10 @@ export interface StatementRun {
   readonly options: QueryOptions
   /** Over all attempts of the driver, whose own timeout applies to each attempt. */
   readonly deadlineMs: number
-  /** Whether it fails unless a majority of replicas responds. */
+  /**
+   * Whether the circuit breaker counts it: it needs a majority of replicas, and indicates whether
+   * one responds. A page of a table may be slow while reads by key are fast.
+   */
   readonly needsMajority: boolean
 }
 
@@ -71,17 +76,20 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
     profile('majority-read', { ...read, consistency: majority }),
     profile('replica-read', { ...read, consistency: level.localOne }),
     profile('scan', retried),
+    profile('page-read', retried),
     profile('plain-write', retried),
     profile('schema', { ...once, readTimeout: SCHEMA_MS_MAX, consistency: majority }),
   ]
 }
+
+const uncounted: ReadonlySet<StatementKind> = new Set(['replica-read', 'page-read', 'schema'])
 
 function runOf(
   executionProfile: StatementKind,
   run: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
 ): StatementRun {
   const { deadlineMs, isIdempotent = false, prepare = true } = run
-  const needsMajority = executionProfile !== 'replica-read' && executionProfile !== 'schema'
+  const needsMajority = !uncounted.has(executionProfile)
   return { options: { executionProfile, isIdempotent, prepare }, deadlineMs, needsMajority }
 }
 
@@ -94,6 +102,7 @@ export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   'majority-read': runOf('majority-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   'replica-read': runOf('replica-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   scan: runOf('scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
+  'page-read': runOf('page-read', { deadlineMs: 2 * ATTEMPT_MS_MAX, isIdempotent: true }),
   'plain-write': runOf('plain-write', {
     deadlineMs: 2 * ATTEMPT_MS_MAX,
     isIdempotent: true,
@@ -101,11 +110,13 @@ export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   schema: runOf('schema', { deadlineMs: SCHEMA_MS_MAX, prepare: false }),
 }
 
+const READ_BY_KEY = /^SELECT (?!.* LIMIT \?)/s
+
 const { ConstantSpeculativeExecutionPolicy } = policies.speculativeExecution
 
 /**
- * Sends a slow read to a second replica. The driver consults the policy for every idempotent
- * statement; writes are not sent twice.
+ * Sends a slow read by key to a second replica. The driver consults the policy for every idempotent
+ * statement; writes and pages of a table are not sent twice.
  */
 export class SpeculativeReads extends ConstantSpeculativeExecutionPolicy {
   readonly #never = { nextExecution: () => -1 }
@@ -115,7 +126,7 @@ export class SpeculativeReads extends ConstantSpeculativeExecutionPolicy {
   }
 
   override newPlan(keyspace: string, query: string | object[]) {
-    const isRead = typeof query === 'string' && query.startsWith('SELECT')
-    return isRead ? super.newPlan(keyspace, query) : this.#never
+    const isReadByKey = typeof query === 'string' && READ_BY_KEY.test(query)
+    return isReadByKey ? super.newPlan(keyspace, query) : this.#never
   }
 }

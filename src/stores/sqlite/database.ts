@@ -15,14 +15,16 @@ import { migrations } from './schema.ts'
 import { noObserver, type StoreObserver } from './store-watch.ts'
 import { startWriterThread, type Writer } from './writer.ts'
 
-/** A read of one row. Rejects with StoreError. */
-type Read<T> = (parameters: Readonly<Record<string, Parameter>>) => Promise<T | undefined>
+/** A read with these values of its parameters. Rejects with StoreError. */
+type Read<T> = (parameters: Readonly<Record<string, Parameter>>) => Promise<T>
 
 /** The open database. */
 export interface Database {
   readonly writer: Writer
-  /** Prepares a read of committed data; `read` converts the row. */
-  prepareRead<T>(sql: string, read: (row: Row) => T): Read<T>
+  /** Prepares a read of one row of committed data, if any; `read` converts it. */
+  prepareRead<T>(sql: string, read: (row: Row) => T): Read<T | undefined>
+  /** Prepares a read of rows of committed data, which blocks this thread; `read` converts each. */
+  prepareReadAll<T>(sql: string, read: (row: Row) => T): Read<readonly T[]>
   /** Writes and reads without effect, so that `watch` observes whether both work. Never throws. */
   probe(): Promise<void>
   /** Stops the writer after its pending groups, and closes the files. */
@@ -41,11 +43,11 @@ export async function openDatabase(
     migrate(path)
     const reader = new DatabaseSync(path, { readOnly: true })
     const writer = await startWriterThread(path, { metrics, watch })
-    const prepareRead = readPreparer(reader, watch)
-    const probeRead = prepareRead(READ_PROBE, () => true)
+    const reads = readPreparer(reader, watch)
+    const probeRead = reads.prepareRead(READ_PROBE, () => true)
     return {
       writer,
-      prepareRead,
+      ...reads,
       async probe() {
         await Promise.allSettled([writer.run('probe', {}), probeRead({})])
       },
@@ -62,13 +64,15 @@ export async function openDatabase(
 }
 
 /** Prepares the reads of a connection; reports the result of each to `watch`. */
-function readPreparer(reader: DatabaseSync, watch: StoreObserver): Database['prepareRead'] {
-  return (sql, read) => {
-    const statement = reader.prepare(sql)
-    return (parameters) => {
+function readPreparer(
+  reader: DatabaseSync,
+  watch: StoreObserver,
+): Pick<Database, 'prepareRead' | 'prepareReadAll'> {
+  const observed =
+    <T>(read: (parameters: Parameters<Read<T>>[0]) => T): Read<T> =>
+    (parameters) => {
       try {
-        const row = statement.get(parameters)
-        const value = row === undefined ? undefined : read(row)
+        const value = read(parameters)
         watch.succeeded('read')
         return Promise.resolve(value)
       } catch (cause) {
@@ -76,6 +80,18 @@ function readPreparer(reader: DatabaseSync, watch: StoreObserver): Database['pre
         return Promise.reject(new StoreError('SQLite cannot read', { outcome: 'not-done', cause }))
       }
     }
+  return {
+    prepareRead(sql, read) {
+      const statement = reader.prepare(sql)
+      return observed((parameters) => {
+        const row = statement.get(parameters)
+        return row === undefined ? undefined : read(row)
+      })
+    },
+    prepareReadAll(sql, read) {
+      const statement = reader.prepare(sql)
+      return observed((parameters) => statement.all(parameters).map(read))
+    },
   }
 }
 

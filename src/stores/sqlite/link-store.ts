@@ -1,13 +1,17 @@
 // Links in SQLite: writes go through the writer thread; `find` reads committed data in this one.
 import type { Link } from '../../links/link.ts'
-import type { LinkStore, SweptStore } from '../../links/link-store.ts'
+import type { LinkStore, ScannedStore, SweptStore } from '../../links/link-store.ts'
 import type { Database } from './database.ts'
-import { READ_LINK } from './operations.ts'
+import { READ_LINK, SCAN_LINKS } from './operations.ts'
 import { integerOf, numberOf, type Row, stringOf } from './row.ts'
 
+/** Sorts before every code. */
+const BEFORE_EVERY_CODE = ''
+
 /** The links of an open database. */
-export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
+export function createSqliteLinkStore(db: Database): LinkStore & ScannedStore & SweptStore {
   const findLink = db.prepareRead(READ_LINK, linkOf)
+  const scanLinks = db.prepareReadAll(SCAN_LINKS, linkOf)
   const read = (row: Row | undefined) => (row === undefined ? undefined : linkOf(row))
   return {
     async insertIfAbsent(link) {
@@ -21,6 +25,7 @@ export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
     async deleteExpired(sweep) {
       return integerOf((await db.writer.run('deleteExpiredLinks', sweep))?.['deleted'])
     },
+    scan: ({ after = BEFORE_EVERY_CODE, max }) => scanLinks({ after, max }),
   }
 }
 

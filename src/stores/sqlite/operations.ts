@@ -14,10 +14,15 @@ const LINK =
 const POOL = 'pool, pool_number, minted, claimed, writer_id, secret_fingerprint'
 const INTENT = 'key_hash, body_hash, short_code, writer_id, created_at, expires_at'
 
+/** The columns as they are read: a creator id may exceed the integers that a number represents. */
+const READ_COLUMNS = LINK.replace('creator_id', 'CAST(creator_id AS TEXT) AS creator_id')
+
 /** Reads one link; also the statement of the hot path. */
-export const READ_LINK = `SELECT short_code, long_url, created_at, expires_at,
-  CAST(creator_id AS TEXT) AS creator_id, writer_id, disabled_at, deleted_at
-  FROM links WHERE short_code = :code`
+export const READ_LINK = `SELECT ${READ_COLUMNS} FROM links WHERE short_code = :code`
+
+/** Reads a page of links in the order of their codes. */
+export const SCAN_LINKS = `SELECT ${READ_COLUMNS} FROM links
+  WHERE short_code > :after ORDER BY short_code LIMIT :max`
 
 /** Reads a row that always exists. */
 export const READ_PROBE = 'SELECT 1 AS one FROM code_pools LIMIT 1'

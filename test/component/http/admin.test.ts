@@ -142,6 +142,7 @@ describe('a link', () => {
 })
 
 test.each([
+  ['POST', '/admin/links', 'GET, HEAD'],
   ['PUT', '/admin/links/shown', 'GET, HEAD, DELETE'],
   ['POST', '/admin/links/shown', 'GET, HEAD, DELETE'],
   ['GET', '/admin/links/shown/disable', 'POST'],

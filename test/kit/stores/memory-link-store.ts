@@ -1,9 +1,9 @@
 // Links in memory: for tests, and as the simplest reference for a link store.
 import type { Link } from '../../../src/links/link.ts'
-import type { LinkStore, SweptStore } from '../../../src/links/link-store.ts'
+import type { LinkStore, ScannedStore, SweptStore } from '../../../src/links/link-store.ts'
 
 /** Creates an empty store. Every call settles in the next microtask. */
-export function createMemoryLinkStore(): LinkStore & SweptStore {
+export function createMemoryLinkStore(): LinkStore & ScannedStore & SweptStore {
   const links = new Map<string, Link>()
   const read = (code: string) => Promise.resolve(links.get(code))
   const change = (code: string, to: (link: Link) => Link) => {
@@ -41,6 +41,11 @@ export function createMemoryLinkStore(): LinkStore & SweptStore {
       )
       for (const link of expired.slice(0, max)) links.delete(link.code)
       return Promise.resolve(Math.min(expired.length, max))
+    },
+    scan({ after = '', max }) {
+      const codes = [...links.keys()].filter((code) => code > after).sort()
+      const page = codes.slice(0, max).map((code) => links.get(code))
+      return Promise.resolve(page.filter((link) => link !== undefined))
     },
   }
 }

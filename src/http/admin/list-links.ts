@@ -1,0 +1,57 @@
+// `GET /admin/links`: all links, in pages.
+import type { RequestHandler } from 'express'
+import { CODE_LENGTH_MAX, isCode } from '../../links/alias.ts'
+import { SCAN_PAGE_MAX, type ScannedStore, type ScanPage } from '../../links/link-store.ts'
+import type { Clock } from '../../resilience/deadline.ts'
+import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
+import { sendProblem } from '../problem.ts'
+import { renderPage } from './render-link.ts'
+
+const LIMIT_DEFAULT = 100
+const names: ReadonlySet<string> = new Set(['after', 'limit'])
+
+/** Responds with a page of links. */
+export function listLinks(
+  deps: { readonly links: ScannedStore; readonly nowMs: Clock },
+  baseUrl: string,
+): RequestHandler {
+  return async (req, res) => {
+    const page = parsePage(req.url)
+    if ('fault' in page) {
+      sendProblem(res, { name: 'invalid-request', detail: page.fault }, baseUrl)
+      return
+    }
+    const links = await resultOrFailed(deps.links.scan(page))
+    if (links === 'failed') {
+      const detail = 'The store has not returned the page: retry the request'
+      sendProblem(res, { name: 'store-unavailable', detail }, baseUrl)
+      return
+    }
+    res.set('Cache-Control', 'no-store').json(renderPage(links, page.max, deps.nowMs()))
+  }
+}
+
+/** The page that the path and query `url` selects, or why it selects none. */
+function parsePage(url: string): ScanPage | { readonly fault: string } {
+  const { searchParams } = new URL(url, 'http://localhost')
+  for (const name of searchParams.keys()) {
+    if (!names.has(name)) return faultOf(`${JSON.stringify(name)} is not after or limit`)
+    if (searchParams.getAll(name).length > 1) return faultOf(`${name} occurs more than once`)
+  }
+  const after = searchParams.get('after') ?? undefined
+  if (after !== undefined && !isCode(after)) {
+    const allowed = `1 to ${CODE_LENGTH_MAX} letters, digits, - and _`
+    return faultOf(`after must consist of ${allowed}: it is ${JSON.stringify(after)}`)
+  }
+  const limit = searchParams.get('limit') ?? String(LIMIT_DEFAULT)
+  const max = /^\d{1,9}$/.test(limit) ? Number(limit) : 0
+  if (max < 1 || max > SCAN_PAGE_MAX) {
+    const allowed = `an integer from 1 to ${SCAN_PAGE_MAX}`
+    return faultOf(`limit must be ${allowed}: it is ${JSON.stringify(limit)}`)
+  }
+  return { after, max }
+}
+
+function faultOf(cause: string) {
+  return { fault: `Cannot list links: ${cause}` }
+}

@@ -1,0 +1,201 @@
+// `curtail import`: imports the links of another shortener, or of an export, through the admin API.
+import { createReadStream } from 'node:fs'
+import { access, constants } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { parseArgs } from 'node:util'
+import { type Counts, importFile } from '../clients/import/import-file.ts'
+import { messageOf, readProgress } from '../clients/import/progress-file.ts'
+import { createStreamReport, openReport, type Report } from '../clients/import/report.ts'
+import { createRowSender } from '../clients/import/send-rows.ts'
+import { clientSettings } from '../http/admin/client-settings.ts'
+import { defineRole, OperatorError, UsageError } from '../process/role.ts'
+import { renderTable } from '../process/table.ts'
+import { formats } from '../transfer/formats.ts'
+import type { Format } from '../transfer/format.ts'
+
+const RATE_DEFAULT = 500
+const RATE_MAX = 1_000_000
+const STDIN = '-'
+const PROGRESS_EVERY_MS = 500
+const ERASE_LINE = '\r\x1b[K'
+/** Not all rows were imported, and a retry would not change that. */
+const EXIT_INCOMPLETE = 3
+
+const names = formats.map(({ name }) => name).join('|')
+
+/** `import`. */
+export const role = defineRole({
+  usage: `import FILE|- --format ${names} [--rate=ROWS_PER_SECOND] [--report=FILE]`,
+  about:
+    'Imports the links in FILE, or in the standard input, with their codes. An existing link is\n' +
+    'never changed, so the command can be retried. If it is killed, the same command continues\n' +
+    'after the rows that FILE.progress records. A code that is not allowed is replaced.\n' +
+    `--rate is the maximum number of rows per second, ${RATE_DEFAULT} by default.\n` +
+    '--report is the file of the rows that were not imported and of the replaced codes; by\n' +
+    'default FILE.report.ndjson, or stderr for the standard input.\n' +
+    'Exit codes: 0 if each row is imported or has expired; 1 if the import failed, so that a\n' +
+    `retry is useful; 2 for wrong usage; ${EXIT_INCOMPLETE} for conflicts or invalid rows.`,
+  settings: clientSettings,
+  run: async ({ config, args, signal }) => {
+    const options = parseImportArgs(args)
+    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
+    const display = createDisplay(process.stderr, options.report !== undefined)
+    try {
+      const onRetry = (cause: string) => {
+        display.warn(`curtail: ${cause}; retrying`)
+      }
+      const send = createRowSender({ target, signal, onRetry })
+      const counts = await runImport(options, { url: target.url, send, signal, display })
+      display.complete()
+      process.stdout.write(summaryOf(counts))
+      return { exitCode: exitCodeOf(counts) }
+    } finally {
+      display.complete()
+    }
+  },
+})
+
+interface ImportArguments {
+  readonly file: string
+  readonly format: Format
+  readonly rate: number
+  /** The file of the report; undefined: stderr. */
+  readonly report: string | undefined
+}
+
+async function runImport(
+  { file, format, rate, report: reportPath }: ImportArguments,
+  given: {
+    readonly url: string
+    readonly send: ReturnType<typeof createRowSender>
+    readonly signal: AbortSignal
+    readonly display: ReturnType<typeof createDisplay>
+  },
+): Promise<Counts> {
+  const { url, send, signal, display } = given
+  const isStdin = file === STDIN
+  if (!isStdin) await checkReadable(file)
+  const path = `${file}.progress`
+  const earlier = isStdin ? undefined : await readProgress(path)
+  const report: Report =
+    reportPath === undefined
+      ? createStreamReport(process.stderr)
+      : await openReport(reportPath, earlier?.reportBytes ?? 0)
+  try {
+    const bytes = bytesOf(isStdin ? process.stdin : createReadStream(file), file)
+    return await importFile({
+      rows: format.parse(bytes, { nowMs: Date.now() }),
+      send,
+      report,
+      rowsPerSecond: rate,
+      progress: isStdin ? undefined : { path, format: format.name, url, earlier },
+      signal,
+      onBatch: (counts) => {
+        display.update(counts)
+      },
+    })
+  } finally {
+    await report.close()
+  }
+}
+
+async function* bytesOf(
+  stream: Readable,
+  name: string,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    for await (const bytes of stream) yield bytes as Uint8Array
+  } catch (error) {
+    throw new OperatorError(`cannot read ${name} (${messageOf(error)})`)
+  }
+}
+
+async function checkReadable(file: string): Promise<void> {
+  try {
+    await access(file, constants.R_OK)
+  } catch (error) {
+    throw new OperatorError(`cannot read ${file} (${messageOf(error)})`)
+  }
+}
+
+function parseImportArgs(args: readonly string[]): ImportArguments {
+  const { values, positionals } = readArgs(args)
+  const [file, ...rest] = positionals
+  if (file === undefined || rest.length > 0) {
+    throw new UsageError(`import requires one FILE, or -: ${positionals.length} are given`)
+  }
+  const format = formats.find(({ name }) => name === values.format)
+  if (format === undefined) {
+    const given = values.format === undefined ? 'none is given' : `it is ${quote(values.format)}`
+    throw new UsageError(`--format must be one of ${names.replaceAll('|', ', ')}: ${given}`)
+  }
+  const { rate = String(RATE_DEFAULT) } = values
+  const rowsPerSecond = /^\d{1,9}$/.test(rate) ? Number(rate) : 0
+  if (rowsPerSecond < 1 || rowsPerSecond > RATE_MAX) {
+    const allowed = `an integer from 1 to ${RATE_MAX}`
+    throw new UsageError(`--rate must be ${allowed}: it is ${quote(rate)}`)
+  }
+  const report = values.report ?? (file === STDIN ? undefined : `${file}.report.ndjson`)
+  return { file, format, rate: rowsPerSecond, report }
+}
+
+function readArgs(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        format: { type: 'string' },
+        rate: { type: 'string' },
+        report: { type: 'string' },
+      },
+      allowPositionals: true,
+    })
+  } catch (error) {
+    const [reason] = messageOf(error).split('. ')
+    throw new UsageError(`import takes --format, --rate and --report: ${reason}`)
+  }
+}
+
+const quote = (value: string) => JSON.stringify(value)
+
+function exitCodeOf({ failed, conflict, invalid }: Counts): number {
+  if (failed > 0) return 1
+  return conflict + invalid > 0 ? EXIT_INCOMPLETE : 0
+}
+
+function totalOf(counts: Counts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count)
+}
+
+function summaryOf(counts: Counts): string {
+  const headings = ['ROWS', ...Object.keys(counts).map((name) => name.toUpperCase())]
+  const values = [totalOf(counts), ...Object.values(counts)]
+  return renderTable(headings, [values.map(String)])
+}
+
+/** A line on a terminal that shows the number of rows; elsewhere, only warnings. */
+function createDisplay(stderr: NodeJS.WriteStream, isProgressShown: boolean) {
+  const isShown = isProgressShown && stderr.isTTY
+  let rows = 0
+  let shownMs = -Infinity
+  const show = () => {
+    stderr.write(`${ERASE_LINE}${rows.toLocaleString('en')} rows`)
+  }
+  return {
+    update(counts: Counts) {
+      rows = totalOf(counts)
+      if (!isShown || performance.now() - shownMs < PROGRESS_EVERY_MS) return
+      shownMs = performance.now()
+      show()
+    },
+    warn(message: string) {
+      stderr.write(`${isShown ? ERASE_LINE : ''}${message}\n`)
+    },
+    complete() {
+      if (!isShown || rows === 0) return
+      show()
+      stderr.write('\n')
+      rows = 0
+    },
+  }
+}

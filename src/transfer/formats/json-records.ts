@@ -1,0 +1,131 @@
+// Reads the objects of a list in JSON documents as a stream. A file has one document or several,
+// one after another, such as the pages of an API. Only one object is in memory at a time.
+import { FormatError, RECORD_CHARACTERS_MAX } from '../format.ts'
+
+/** One object of the list, or why it cannot be read. */
+export type JsonRecord = ({ readonly value: unknown } | { readonly fault: string }) & {
+  /** From 1, over all documents. */
+  readonly row: number
+}
+
+const DEPTH_MAX = 100
+const KEY_CHARACTERS_MAX = 100
+const NO_OBJECT = 'a record of the list is not an object'
+
+/** Yields the objects of the member `list` of each document, or of a document that is a list. */
+export async function* jsonRecords(
+  file: AsyncIterable<string>,
+  list: string,
+): AsyncGenerator<JsonRecord, void, undefined> {
+  const scanner = new RecordScanner(list)
+  let row = 0
+  for await (const characters of file) {
+    for (const character of characters) {
+      const record = scanner.read(character)
+      if (record === undefined) continue
+      row++
+      yield record.isTooLong
+        ? { row, fault: `it has more than ${RECORD_CHARACTERS_MAX} characters` }
+        : { row, ...parse(record.json) }
+    }
+  }
+  scanner.end()
+}
+
+function parse(json: string): { value: unknown } | { fault: string } {
+  try {
+    return { value: JSON.parse(json) as unknown }
+  } catch {
+    return { fault: 'it is not valid JSON' }
+  }
+}
+
+/** Reads one character at a time, and returns each completed object of the list. */
+class RecordScanner {
+  readonly #list: string
+  readonly #open: string[] = []
+  #isInString = false
+  #isEscaped = false
+  #lastString = ''
+  #hasList = false
+  /** The depth of the list, and that of its object, while they are open; else 0. */
+  #listDepth = 0
+  #recordDepth = 0
+  #record = ''
+
+  constructor(list: string) {
+    this.#list = list
+  }
+
+  read(character: string): ScannedRecord | undefined {
+    if (this.#recordDepth > 0) this.#append(character)
+    if (this.#isInString) {
+      this.#readString(character)
+      return undefined
+    }
+    if (character === '{' || character === '[') {
+      this.#openNested(character)
+      return undefined
+    }
+    if (character === '}' || character === ']') return this.#close(character)
+    const depth = this.#open.length
+    if ((depth === 0 || depth === this.#listDepth) && !/[\s,]/.test(character)) {
+      throw new FormatError(depth === 0 ? 'it is not JSON' : NO_OBJECT)
+    }
+    this.#isInString = character === '"'
+    if (this.#isInString) this.#lastString = ''
+    return undefined
+  }
+
+  end(): void {
+    if (this.#open.length > 0) throw new FormatError('the file ends inside a JSON document')
+    if (!this.#hasList) {
+      throw new FormatError(`the file has no JSON document with the list ${this.#list}`)
+    }
+  }
+
+  #append(character: string): void {
+    if (this.#record.length <= RECORD_CHARACTERS_MAX) this.#record += character
+  }
+
+  #readString(character: string): void {
+    if (this.#isEscaped) this.#isEscaped = false
+    else if (character === '\\') this.#isEscaped = true
+    else if (character === '"') this.#isInString = false
+    if (this.#isInString && this.#lastString.length < KEY_CHARACTERS_MAX) {
+      this.#lastString += character
+    }
+  }
+
+  /** Opens an object or a list; whether it is the list of records depends on its member name. */
+  #openNested(character: string): void {
+    const depth = this.#open.length
+    const isNamed = this.#lastString === this.#list && !this.#open.includes('[')
+    if (depth >= DEPTH_MAX) throw new FormatError('its JSON is nested too deeply')
+    if (character === '[' && this.#listDepth === 0 && (depth === 0 || isNamed)) {
+      this.#listDepth = depth + 1
+      this.#hasList = true
+    } else if (depth === this.#listDepth && depth > 0) {
+      if (character === '[') throw new FormatError(NO_OBJECT)
+      this.#recordDepth = depth + 1
+      this.#record = character
+    }
+    this.#open.push(character)
+    this.#lastString = ''
+  }
+
+  #close(character: string): ScannedRecord | undefined {
+    const opened = this.#open.pop()
+    if (opened !== (character === '}' ? '{' : '[')) throw new FormatError('it is not valid JSON')
+    const depth = this.#open.length
+    if (depth < this.#listDepth) this.#listDepth = 0
+    if (this.#recordDepth === 0 || depth >= this.#recordDepth) return undefined
+    this.#recordDepth = 0
+    return { json: this.#record, isTooLong: this.#record.length > RECORD_CHARACTERS_MAX }
+  }
+}
+
+interface ScannedRecord {
+  readonly json: string
+  readonly isTooLong: boolean
+}

@@ -1,0 +1,51 @@
+// Imports a batch of rows: some in parallel, all within one deadline. No row affects another one.
+import { importLink, type ImportDeps } from './import-link.ts'
+import type { ImportResult } from './import-result.ts'
+import { codeIn, parseLinkRow } from './link-row.ts'
+
+/** Imports rows, which are parsed JSON; resolves to one result per row, in order. */
+export type BatchImporter = (rows: readonly unknown[]) => Promise<readonly ImportResult[]>
+
+const PARALLEL_MAX = 16
+/** Deadline of a batch, plus at most a few store calls. */
+const BATCH_MS_MAX = 8000
+
+/** Creates the function that imports batches. */
+export function createBatchImporter(deps: ImportDeps): BatchImporter {
+  return async (rows) => {
+    const deadlineMs = deps.monotonicMs() + BATCH_MS_MAX
+    const results: ImportResult[] = []
+    const groups = groupsOf(rows)
+    const work = async () => {
+      for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
+        for (const i of group) results[i] = await importValue(deps, rows[i], deadlineMs)
+      }
+    }
+    await Promise.all(Array.from({ length: PARALLEL_MAX }, work))
+    return results
+  }
+}
+
+/** The positions of the rows by code: rows with the same code are imported in their order. */
+function groupsOf(rows: readonly unknown[]): number[][] {
+  const groups = new Map<string | null, number[]>()
+  for (const [i, row] of rows.entries()) {
+    const code = codeIn(row)
+    const group = groups.get(code)
+    if (group === undefined) groups.set(code, [i])
+    else group.push(i)
+  }
+  return [...groups.values()]
+}
+
+function importValue(
+  deps: ImportDeps,
+  value: unknown,
+  deadlineMs: number,
+): ImportResult | Promise<ImportResult> {
+  const parsed = parseLinkRow(value)
+  const short_code = codeIn(value)
+  if ('fault' in parsed) return { short_code, result: 'invalid', code: null, detail: parsed.fault }
+  if (deps.monotonicMs() < deadlineMs) return importLink(deps, parsed.row, deadlineMs)
+  return { short_code, result: 'failed', code: null, detail: 'the batch took too long: retry' }
+}
