@@ -137,8 +137,9 @@ export class AppliedSecrets {
   }
 
   async #authenticateWith(node: Redis, auth: RedisAuth): Promise<Error | undefined> {
-    const rejection = await sendAuth(node, auth, this.#timeoutMs)
-    if (rejection === undefined) this.#used.set(node, auth)
+    const rejection = await sendAuth({ node, timeoutMs: this.#timeoutMs }, auth, () => {
+      this.#used.set(node, auth)
+    })
     return rejection === 'lost' ? undefined : rejection
   }
 
@@ -159,14 +160,19 @@ export class AppliedSecrets {
   }
 }
 
-/** Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. */
+/**
+ * Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. Calls
+ * `onAccepted` before any command that Redis executed later can fail, even if both replies arrive
+ * together: otherwise its denial would be attributed to the credentials before.
+ */
 async function sendAuth(
-  node: Redis,
+  { node, timeoutMs }: { readonly node: Redis; readonly timeoutMs: number },
   { username, password }: RedisAuth,
-  timeoutMs: number,
+  onAccepted: () => void,
 ): Promise<Error | 'lost' | undefined> {
   const timeoutError = () => new Error('Redis did not respond to AUTH')
-  const reply = username === undefined ? node.auth(password) : node.auth(username, password)
+  const sent = username === undefined ? node.auth(password) : node.auth(username, password)
+  const reply = sent.then(onAccepted)
   try {
     await within(timeoutMs, reply, timeoutError)
     return undefined

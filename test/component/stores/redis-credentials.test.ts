@@ -23,6 +23,7 @@ const SETTLE_MS = 500
 /** The files are read at least as often; a poll tries denied credentials. */
 const POLL_MS = 2000
 const WATCHED_MS = 200
+const PAUSE_MS = 40
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 const USER = ['--user', 'app', 'on', '>first', '~*', '+@all']
 
@@ -202,6 +203,23 @@ describe('unusable credentials', () => {
       await countWhile(() => sleep(WATCHED_MS))
       await rotateTo('app:first')
     }
+  })
+
+  test('that deny a command whose reply arrives with that of AUTH are not used for it', async () => {
+    await admin.acl('SETUSER', 'limited', 'on', '>second', '~*', '-@all', '+auth', '+client')
+    await rotateTo('limited:second')
+    await countOnce() // denied, then counted with the previous credentials
+    const failures: unknown[] = []
+    const counts: Promise<void>[] = []
+    const untilMs = performance.now() + POLL_MS + WATCHED_MS
+    for (let calls = 0; performance.now() < untilMs; calls++) {
+      // A paused Redis sends its replies together.
+      if (calls % 15 === 0) await admin.client('PAUSE', PAUSE_MS, 'ALL')
+      counts.push(countOnce().catch((error: unknown) => void failures.push(error)))
+      await sleep(4)
+    }
+    await Promise.all(counts)
+    expect(failures).toEqual([])
   })
 
   test('are not read after the store is closed', async () => {
