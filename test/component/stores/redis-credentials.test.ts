@@ -205,7 +205,7 @@ describe('unusable credentials', () => {
     }
   })
 
-  test('that deny a command whose reply arrives with that of AUTH are not used for it', async () => {
+  test('that deny a command right after AUTH are not used for its retry', async () => {
     await admin.acl('SETUSER', 'limited', 'on', '>second', '~*', '-@all', '+auth', '+client')
     await rotateTo('limited:second')
     await countOnce() // denied, then counted with the previous credentials
