@@ -23,25 +23,14 @@ export async function readLeader(): Promise<Leader | undefined> {
   return identity === '' ? undefined : { identity, pod: identity.split('_')[0] ?? '' }
 }
 
-interface State {
-  readonly terminated?: { readonly containerID: string; readonly exitCode: number }
-}
-
 interface Pod {
   readonly status: {
     readonly containerStatuses: readonly {
       readonly containerID: string
-      readonly state: State
-      readonly lastState: State
+      readonly restartCount: number
+      readonly lastState: { readonly terminated?: { readonly exitCode: number } }
     }[]
   }
-}
-
-/** The exit code of a container with this id, current or previous; undefined before its exit. */
-export async function exitCodeOf(pod: string, id: string): Promise<number | undefined> {
-  const { state, lastState } = await getContainer(pod)
-  const exits = [state.terminated, lastState.terminated]
-  return exits.find((exit) => exit?.containerID === id)?.exitCode
 }
 
 /** The status of a pod's only container. */
