@@ -42,6 +42,8 @@ test('a denial of several hits reports what remains for fewer ones', () => {
   const denied = createDenyCache(10_000)
   denied.store(countOf('k', 3), { ...denial(1_000_000), remaining: 2 }, NOW_US)
   expect(denied.find(countOf('k', 3), NOW_US)).toMatchObject({ admitted: false, remaining: 2 })
+  const lower = { ...countOf('k', 3), limit: { ...limit, requests: 4 } }
+  expect(denied.find(lower, NOW_US)).toMatchObject({ admitted: false, remaining: 0 })
 })
 
 test('fewer hits than denied, peeks and refunds go to the store', () => {

@@ -50,7 +50,8 @@ export function createDenyCache(bytesMax: number): DenyCache {
       if (update.limit.requests > denied.requests) return
       return {
         admitted: false,
-        remaining: denied.remaining,
+        // A lower limit on the same counter leaves less.
+        remaining: update.limit.requests < denied.requests ? 0 : denied.remaining,
         over: update.hits,
         resetUs: denied.resetAtUs - nowUs,
         retryAfterUs: denied.retryAtUs - nowUs,
