@@ -54,8 +54,9 @@ export async function exportLinks(options: ExportOptions): Promise<number> {
       await pause(Math.max(0, (links.length / linksPerSecond) * 1000 - tookMs), signal)
     }
   } catch (error) {
-    if (exported === 0 || !(error instanceof OperatorError)) throw error
-    const from = error instanceof OutputError ? LAST_LINE : after
+    const isOutput = error instanceof OutputError
+    if (!(error instanceof OperatorError) || (exported === 0 && !isOutput)) throw error
+    const from = isOutput ? LAST_LINE : after
     throw new OperatorError(
       `export stopped after ${exported} links: ${error.message}; continue with --after=${from}`,
     )

@@ -1,6 +1,7 @@
 // `curtail import`: imports the links of another shortener, or of an export, through the admin API.
 import { createReadStream } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { type Counts, importFile } from '../clients/import/import-file.ts'
@@ -77,6 +78,9 @@ async function runImport(
   if (!isStdin) await checkReadable(file)
   const path = `${file}.progress`
   const earlier = isStdin ? undefined : await readProgress(path)
+  if (earlier !== undefined) {
+    display.warn(`curtail: continuing after row ${earlier.rows}, which ${path} records`)
+  }
   const report: Report =
     reportPath === undefined
       ? createStreamReport(process.stderr)
@@ -136,6 +140,9 @@ function parseImportArgs(args: readonly string[]): ImportArguments {
     throw new UsageError(`--rate must be ${allowed}: it is ${quote(rate)}`)
   }
   const report = values.report ?? (file === STDIN ? undefined : `${file}.report.ndjson`)
+  if (report !== undefined && resolve(report) === resolve(file)) {
+    throw new UsageError(`--report must not be the imported FILE: it is ${quote(report)}`)
+  }
   return { file, format, rate: rowsPerSecond, report }
 }
 

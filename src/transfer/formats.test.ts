@@ -74,11 +74,11 @@ describe.each(formatFixtures)('$format, $about', (fixture) => {
     expectRows((await parse(format, [bytesOf(crlf)])).rows, fixture)
   })
 
-  test('of which only the start arrives yields no other link, except a last CSV row', async () => {
+  test('of which only the start arrives yields no other link', async () => {
     const whole = (await parse(format, [bytes])).rows
     for (let length = 0; length < bytes.length; length += 3) {
       const { rows, error } = await parse(format, [bytes.subarray(0, length)])
-      const complete = rows.slice(0, -1)
+      const complete = 'fault' in (rows.at(-1) ?? {}) ? rows.slice(0, -1) : rows
       expect([length, complete]).toEqual([length, whole.slice(0, complete.length)])
       const isJson = /^[{[]/.test(file) && format !== 'ndjson'
       const isPage = file.slice(0, length).trimEnd().length === file.indexOf('\n')
@@ -102,6 +102,34 @@ test.each(formats.filter(({ name }) => name !== 'ndjson'))(
     }
   },
 )
+
+test('a page with an error among pages with links is rejected: links are missing', async () => {
+  const page = '{"data":[{"address":"a","target":"https://example.com/"}]}'
+  const { rows, error } = await parse('kutt', [bytesOf(`${page}{"error":"Too many"}${page}`)])
+  expect([rows.length, error]).toEqual([1, expect.stringContaining('the list data')])
+})
+
+test('a last row of CSV without a line break is rejected if it may be incomplete', async () => {
+  const faultsOf = async (file: string) => {
+    const { rows } = await parse('csv', [bytesOf(file)])
+    return rows.map((row) => ('fault' in row ? row.fault : 'link'))
+  }
+  const header = 'short_code,long_url\n'
+  const cut = [expect.stringContaining('line 2 has no line break')]
+  expect(await faultsOf(`${header}a,https://example.com/lo`)).toEqual(cut)
+  expect(await faultsOf(`${header}a,https://example.com/lo\n`)).toEqual(['link'])
+  expect(await faultsOf(`${header}a,"https://example.com/lo"`)).toEqual(['link'])
+})
+
+test('a link that Kutt has banned is disabled, also if its database has no booleans', async () => {
+  const states = async (banned: unknown) => {
+    const data = [{ address: 'a', target: 'https://example.com/', banned }]
+    const { rows } = await parse('kutt', [bytesOf(JSON.stringify({ data }))])
+    return rows.map((row) => ('link' in row ? row.link.state : row.fault))
+  }
+  for (const banned of [true, 1]) expect(await states(banned)).toEqual(['disabled'])
+  for (const banned of [false, 0, null]) expect(await states(banned)).toEqual(['active'])
+})
 
 describe('a record that is too long', () => {
   const long = 'x'.repeat(RECORD_CHARACTERS_MAX + 1)

@@ -1,6 +1,7 @@
 // A batch: order, parallelism and deadline.
 import { expect, test } from '@jest/globals'
 import { createImporter, sampleRow as row } from '../../test/kit/transfer/importer.ts'
+import { StoreError } from '../resilience/store-error.ts'
 import { createBatchImporter } from './import-batch.ts'
 
 test('a batch has one result per row, in order; a bad row does not fail the others', async () => {
@@ -27,6 +28,17 @@ test('of several rows with one code in a batch, the first one wins', async () =>
   const urls = ['https://a.test/', 'https://b.test/', 'https://a.test/']
   const results = await importBatch(urls.map((long_url) => row({ long_url })))
   expect(results.map(({ result }) => result)).toEqual(['created', 'conflict', 'exists'])
+})
+
+test('after a failed row, later rows with its code fail: a retry keeps the order', async () => {
+  const { deps } = createImporter()
+  const insertIfAbsent = () => Promise.reject(new StoreError('down', { outcome: 'unknown' }))
+  const links = { ...deps.links, insertIfAbsent }
+  const urls = ['https://a.test/', 'https://b.test/']
+  const rows = urls.map((long_url) => row({ long_url }))
+  const failed = await createBatchImporter({ ...deps, links })(rows)
+  expect(failed.map(({ result }) => result)).toEqual(['failed', 'failed'])
+  expect(failed[1]?.detail).toMatch(/earlier row/)
 })
 
 test('a batch imports at most 16 rows in parallel, and none after its deadline', async () => {

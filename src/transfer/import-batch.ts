@@ -18,12 +18,25 @@ export function createBatchImporter(deps: ImportDeps): BatchImporter {
     const groups = groupsOf(rows)
     const work = async () => {
       for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
-        for (const i of group) results[i] = await importValue(deps, rows[i], deadlineMs)
+        for (const i of group) {
+          const result = await importValue(deps, rows[i], deadlineMs)
+          results[i] = result
+          if (result.result === 'failed') {
+            for (const later of group) results[later] ??= failedAfter(result)
+            break
+          }
+        }
       }
     }
     await Promise.all(Array.from({ length: PARALLEL_MAX }, work))
     return results
   }
+}
+
+/** The result of a row after a failed one with the same code, which must be imported first. */
+function failedAfter({ short_code }: ImportResult): ImportResult {
+  const detail = 'an earlier row with this code failed: retry'
+  return { short_code, result: 'failed', code: null, detail }
 }
 
 /** The positions of the rows by code: rows with the same code are imported in their order. */

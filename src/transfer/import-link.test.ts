@@ -117,6 +117,17 @@ test('the derived values of a row never change', () => {
   expect(candidatesOf(identityOf(row({ short_code: 'v1' })))[0]).toBe('Nwk4QF3c')
 })
 
+test('a link with the same target but another expiry or state is a conflict', async () => {
+  const links = createMemoryLinkStore()
+  const link = sampleLink({ code: 'abc', longUrl: 'https://other.test/' })
+  await links.insertIfAbsent(link)
+  const { run } = createImporter(links)
+  const long_url = 'https://other.test/'
+  expect(await run(row({ long_url, expires_at: EXPIRES }))).toMatchObject({ result: 'conflict' })
+  expect(await run(row({ long_url, state: 'disabled' }))).toMatchObject({ result: 'conflict' })
+  expect(await links.find('abc')).toEqual(link)
+})
+
 test('a code with another link is a conflict, unless it has the same target', async () => {
   const links = createMemoryLinkStore()
   const link = sampleLink({ code: 'abc', longUrl: 'https://other.test/' })

@@ -101,7 +101,7 @@ function decide(deps: ImportDeps, row: LinkRow): Decision {
 
 type Outcome = 'created' | 'exists' | 'taken' | 'failed'
 
-/** Stores `link` if its code is free; `taken`: the code has a link of another target. */
+/** Stores `link` if its code is free; `taken`: the code has another link. */
 async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Outcome> {
   const { links } = deps
   let stored = await retries.run(() => links.find(link.code))
@@ -119,7 +119,7 @@ async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Ou
   if (stored.writerId === link.writerId) {
     return complete(deps, { link, retries, outcome: 'exists' })
   }
-  return hasTargetOf(stored, link) ? 'exists' : 'taken'
+  return isSame(stored, link) ? 'exists' : 'taken'
 }
 
 /** Erases a link of a deleted row, and invalidates the caches: an earlier attempt may not have. */
@@ -137,7 +137,13 @@ async function complete(
   return outcome
 }
 
-function hasTargetOf(stored: Link, link: Link): boolean {
-  const isSame = stored.longUrl === link.longUrl
-  return isSame && (link.longUrl !== null || stored.deletedAtMs !== null)
+/** Whether a link of another writer redirects, or is deleted, exactly as the row's link. */
+function isSame(stored: Link, link: Link): boolean {
+  if (link.longUrl === null) return stored.deletedAtMs !== null
+  const isDisabled = (each: Link) => each.disabledAtMs !== null
+  return (
+    stored.longUrl === link.longUrl &&
+    stored.expiresAtMs === link.expiresAtMs &&
+    isDisabled(stored) === isDisabled(link)
+  )
 }

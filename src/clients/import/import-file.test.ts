@@ -151,6 +151,13 @@ test('a 503, a lost connection and unconfirmed rows are retried', async () => {
   ])
 })
 
+test('rows that an outage leaves unconfirmed are sent by the next run', async () => {
+  const { url } = await startApi((rows, request) =>
+    request === 0 ? rows.map((row, i) => resultOf(i < 4 ? 'created' : 'failed')(row)) : 503,
+  )
+  await expect(run(url)).rejects.toThrow(/stopped after 0 rows: .*503/)
+})
+
 test('rows that are never confirmed fail, if the service confirms others', async () => {
   const { url } = await startApi((rows) =>
     rows.map((row) => resultOf(row.short_code === 'c3' ? 'failed' : 'created')(row)),

@@ -54,7 +54,8 @@ export function createRowSender(options: SendOptions): RowSender {
       const cause = causeOf(response)
       const isLast = nowMs() - startMs >= (hasResponded ? RETRY_MS_MAX : FIRST_RETRY_MS_MAX)
       if (isLast || signal.aborted) {
-        if (pending.length === rows.length || results.size < rows.length) throw cause
+        const isUnavailable = response instanceof UnavailableError || signal.aborted
+        if (isUnavailable || pending.length === rows.length) throw cause // sent by the next run
         break // the service confirms other rows: only these fail
       }
       options.onRetry(cause.message)

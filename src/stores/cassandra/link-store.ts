@@ -167,9 +167,9 @@ async function tryErase(
   return wasApplied(row) ? { done: { ...link, longUrl: null, deletedAtMs } } : 'retry'
 }
 
-/** The row's TTL: until the link expires, plus its quarantine. */
-function ttlSecondsOf({ expiresAtMs }: Link, nowMs: number): number {
-  if (expiresAtMs === null) return NO_TTL
+/** The row's TTL: until the link expires, plus its quarantine. A code without a target stays. */
+function ttlSecondsOf({ longUrl, expiresAtMs }: Link, nowMs: number): number {
+  if (expiresAtMs === null || longUrl === null) return NO_TTL
   const seconds = Math.ceil((expiresAtMs + QUARANTINE_MS - nowMs) / 1000)
   return seconds > TTL_SECONDS_MAX ? NO_TTL : Math.max(1, seconds)
 }

@@ -19,7 +19,12 @@ interface RawRecord {
   readonly line: number
   readonly fields: readonly string[]
   readonly fault: string | undefined
+  /** Whether the file ends after it, in a field without quotes, which may be incomplete. */
+  readonly isOpen?: boolean
 }
+
+/** Columns that are not imported. Shlink and YOURLS have them last. */
+const IGNORED = new Set(['visits', 'clicks', 'hits'])
 
 /** Yields the records after the header; `checkHeader` returns why it is not the format's. */
 export async function* csvRecords(
@@ -28,7 +33,7 @@ export async function* csvRecords(
 ): AsyncGenerator<CsvRecord, void, undefined> {
   let header: readonly string[] | undefined
   let row = 0
-  for await (const { line, fields, fault } of rawRecords(file)) {
+  for await (const { line, fields, fault, isOpen = false } of rawRecords(file)) {
     if (header === undefined) {
       header = fields.map((name) => name.trim())
       const isTwice = new Set(header).size < header.length
@@ -40,7 +45,12 @@ export async function* csvRecords(
     row++
     const { length } = header
     const counted = `line ${line} has ${fields.length} fields, but the header has ${length}`
-    const problem = fault ?? (fields.length === length ? undefined : counted)
+    // A target that was cut off could never be corrected.
+    const isCut = isOpen && !IGNORED.has(header.at(-1) ?? '')
+    const cut = isCut
+      ? `line ${line} has no line break at its end: it may be incomplete`
+      : undefined
+    const problem = fault ?? (fields.length === length ? cut : counted)
     if (problem !== undefined) yield { row, fault: problem }
     else yield { row, fields: new Map(header.map((name, i) => [name, fields[i] ?? ''])) }
   }
@@ -89,7 +99,9 @@ class RecordReader {
 
   end(): RawRecord | undefined {
     if (this.#state === 'quoted') throw this.#damaged('a quote is not closed')
-    return this.#complete()
+    const isOpen = this.#state !== 'quote'
+    const record = this.#complete()
+    return record && { ...record, isOpen }
   }
 
   #readQuoted(character: string): void {

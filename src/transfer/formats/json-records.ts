@@ -47,6 +47,7 @@ class RecordScanner {
   #isInString = false
   #isEscaped = false
   #lastString = ''
+  /** Whether the current document has the list; then whether the last one had. */
   #hasList = false
   /** The depth of the list, and that of its object, while they are open; else 0. */
   #listDepth = 0
@@ -79,9 +80,11 @@ class RecordScanner {
 
   end(): void {
     if (this.#open.length > 0) throw new FormatError('the file ends inside a JSON document')
-    if (!this.#hasList) {
-      throw new FormatError(`the file has no JSON document with the list ${this.#list}`)
-    }
+    if (!this.#hasList) throw new FormatError(this.#withoutList())
+  }
+
+  #withoutList(): string {
+    return `a JSON document does not have the list ${this.#list}`
   }
 
   #append(character: string): void {
@@ -100,6 +103,7 @@ class RecordScanner {
   /** Opens an object or a list; whether it is the list of records depends on its member name. */
   #openNested(character: string): void {
     const depth = this.#open.length
+    if (depth === 0) this.#hasList = false
     const isNamed = this.#lastString === this.#list && !this.#open.includes('[')
     if (depth >= DEPTH_MAX) throw new FormatError('its JSON is nested too deeply')
     if (character === '[' && this.#listDepth === 0 && (depth === 0 || isNamed)) {
@@ -119,6 +123,8 @@ class RecordScanner {
     if (opened !== (character === '}' ? '{' : '[')) throw new FormatError('it is not valid JSON')
     const depth = this.#open.length
     if (depth < this.#listDepth) this.#listDepth = 0
+    // A page with an error instead of links: its links would be missing.
+    if (depth === 0 && !this.#hasList) throw new FormatError(this.#withoutList())
     if (this.#recordDepth === 0 || depth >= this.#recordDepth) return undefined
     this.#recordDepth = 0
     return { json: this.#record, isTooLong: this.#record.length > RECORD_CHARACTERS_MAX }

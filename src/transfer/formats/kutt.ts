@@ -9,7 +9,7 @@ const linkShape = z.object({
   target: z.string(),
   created_at: z.string().nullish(),
   expire_in: z.string().nullish(),
-  banned: z.boolean().nullish(),
+  banned: z.union([z.boolean(), z.literal([0, 1])]).nullish(), // a number with SQLite and MySQL
   password: z.boolean().nullish(),
 })
 
@@ -34,5 +34,5 @@ function linkOf(row: number, link: z.output<typeof linkShape>): ParsedRow {
   if (link.password === true) {
     return { row, fault: 'it has a password, which a link of Curtail cannot have', code }
   }
-  return rowOf(row, { code, target, createdAt, expiresAt, isDisabled: link.banned === true })
+  return rowOf(row, { code, target, createdAt, expiresAt, isDisabled: Boolean(link.banned) })
 }

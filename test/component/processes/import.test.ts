@@ -136,7 +136,7 @@ test('conflicts are reported, nothing is changed, and the exit code is 3', async
   const other = 'https://other.test/'
   const file = await writeInput(
     'conflict.csv',
-    `short_code,long_url\nmine,${other}\nyours,${other}`,
+    `short_code,long_url\nmine,${other}\nyours,${other}\n`,
   )
   const report = join(folder, 'own-report')
   const run = await operate(service, 'import', file, '--format', 'csv', '--report', report)
@@ -207,6 +207,7 @@ describe('the command exits with', () => {
     'an unknown format': [['a', '--format', 'xml'], /: it is "xml"/],
     'a bad rate': [['a', '--format=csv', '--rate=0'], /--rate must be an integer from 1 to/],
     'an unknown option': [['a', '--format=csv', '--force'], /--force/],
+    'a report in its file': [['a', '--format=csv', '--report=./a'], /--report must not be/],
   }
   test.each(Object.entries(usage))('2 for %s', async (_, [args, expected]) => {
     const run = await operate(service, 'import', ...args)
