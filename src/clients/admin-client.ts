@@ -1,6 +1,7 @@
 // A client of the admin API of a running process, for the operator's commands.
 import * as z from 'zod'
 import { OperatorError } from '../process/role.ts'
+import { messageOf } from '../resilience/message-of.ts'
 
 /** How to reach the admin API, or another API that operators use. */
 export interface AdminTarget {
@@ -86,8 +87,9 @@ async function exchange(
       throw new UnavailableError(`${name} at ${url} did not respond within ${period}${hint}`)
     }
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    const detail = cause instanceof Error ? cause.message : String(cause)
-    throw new UnavailableError(`cannot reach ${name} at ${url} (${detail}): check ${setting}`)
+    throw new UnavailableError(
+      `cannot reach ${name} at ${url} (${messageOf(cause)}): check ${setting}`,
+    )
   }
 }
 

@@ -14,7 +14,7 @@ const pageShape = z.object({ links: z.array(linkShape), next: z.string().nullabl
 const PAGE_LINKS_MAX = 500
 /** At a low rate, pages are small, so that the load is even. */
 const PAGES_PER_SECOND = 10
-/** Attempts of one page; with the pauses between them, about 40 s. */
+/** Attempts of one page; the pauses between them are 20 to 40 s in total. */
 const ATTEMPTS_MAX = 10
 const PAUSES = { firstMs: 250, maxMs: 8000 }
 

@@ -4,7 +4,7 @@ import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
 import type { ConfigOf } from '../config/config.ts'
 import { OperatorError } from '../process/role.ts'
-import { messageOf } from './kube-error.ts'
+import { messageOf } from '../resilience/message-of.ts'
 import type { controllerSettings } from './settings.ts'
 
 /** The API server's address, the headers that authenticate a call, and TLS options. */

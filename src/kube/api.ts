@@ -1,7 +1,8 @@
 // Calls to the Kubernetes API: JSON requests with a deadline, and streams of lines. Every failure
 // is a KubeError; this module does not retry.
 import type { Metrics } from '../telemetry/metrics.ts'
-import { errorOfStatus, KubeError, messageOf } from './kube-error.ts'
+import { messageOf } from '../resilience/message-of.ts'
+import { errorOfStatus, KubeError } from './kube-error.ts'
 import { createDeadline, type Scheduler } from './scheduler.ts'
 import type { KubeResponse, KubeRequest, Transport } from './transport.ts'
 

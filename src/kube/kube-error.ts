@@ -30,11 +30,6 @@ export class KubeError extends Error {
   }
 }
 
-/** The message of a thrown value. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
 /** Whether `error` is a response with this status. */
 export function hasStatus(error: unknown, status: number): boolean {
   return error instanceof KubeError && error.status === status

@@ -3,7 +3,8 @@
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './access.ts'
-import { KubeError, messageOf } from './kube-error.ts'
+import { messageOf } from '../resilience/message-of.ts'
+import { KubeError } from './kube-error.ts'
 
 /** One request; aborting `signal` cancels it, even while the response is read. */
 export interface KubeRequest {

@@ -5,7 +5,8 @@ import { type CheckedPolicy, type GrantIndex, quote, type Rejection } from './ch
 import { createKeyLevels, type LevelConflict, type OwnKeys } from './key-levels.ts'
 import type { ApiKeys, Policy, PolicyOutcome } from './policy.ts'
 import { DESCRIPTOR_OVERHEAD_BYTES } from './shares.ts'
-import { compareStrings, type DescriptorLimits } from './write-config.ts'
+import type { DescriptorLimits } from './descriptor-limits.ts'
+import { compareStrings } from './write-config.ts'
 
 /** Options of adding a spec. */
 interface AddOptions {

@@ -2,11 +2,12 @@
 // accepts it.
 import type { RuleFault } from '../limits/rule.ts'
 import { DEPTH_MAX, parseRules } from '../limits/rules.ts'
+import { type DescriptorLimits, descriptorLimitsOf } from './descriptor-limits.ts'
 import type { DomainGrant, Policy, PolicyOutcome } from './policy.ts'
 import { referencesSecrets } from './api-keys.ts'
 import { configTreeOf } from './config-tree.ts'
 import { sharesOf } from './shares.ts'
-import { type DescriptorLimits, limitFieldsOf, writeConfig } from './write-config.ts'
+import { writeConfig } from './write-config.ts'
 
 /** A valid policy. */
 export interface CheckedPolicy {
@@ -73,7 +74,11 @@ export function checkPolicy(policy: CheckInput, grants: GrantIndex): CheckedPoli
   const granted = grants.of(policy.namespace)
   const domain = domainOf(policy, granted)
   if (typeof domain !== 'string') return domain
-  const limits = limitsOf(policy, grants.isShared(domain))
+  const limits = descriptorLimitsOf(policy.spec, {
+    hashes: policy.spec.match.some(referencesSecrets) ? (policy.apiKeys?.hashes ?? []) : undefined,
+    // So that `replaces` cannot name a limit of another namespace.
+    namePrefix: grants.isShared(domain) ? `${policy.namespace}/` : '',
+  })
   const rejection = checkGrants(policy.namespace, { domain, limits, granted })
   if (rejection !== undefined) return rejection
   const secretsRejection = checkSecrets(policy, granted, domain)
@@ -156,19 +161,6 @@ function domainOf(
   const message = `namespace ${namespace} may not write to domain ${quote(domain)}`
   const allowed = `it may write to ${quoteAll(domains)}`
   return { accepted: false, reason: 'NotAllowed', message: `${message}: ${allowed}` }
-}
-
-function limitsOf({ namespace, spec, apiKeys }: CheckInput, isShared: boolean): DescriptorLimits {
-  return {
-    match: spec.match.map(({ key, value = '' }) => ({
-      key: key.toWellFormed(),
-      value: value.toWellFormed(),
-    })),
-    ...(spec.match.some(referencesSecrets) && { hashes: apiKeys?.hashes ?? [] }),
-    isAudit: spec.mode === 'Audit',
-    // The prefix, so that `replaces` cannot name a limit of another namespace.
-    limits: limitFieldsOf(spec, isShared ? `${namespace}/` : ''),
-  }
 }
 
 interface GrantedLimits {

@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import { worlds } from '../../test/kit/policies/random-policies.ts'
 import { type ParsedRuleFiles, parseRules } from '../limits/rules.ts'
 import { configTreeOf } from './config-tree.ts'
-import { type DescriptorLimits, limitFieldsOf, writeConfig } from './write-config.ts'
+import { descriptorLimitsOf } from './descriptor-limits.ts'
+import { writeConfig } from './write-config.ts'
 
 const [first, second] = ['0', '1'].map((digit) => `sha256:${digit.repeat(64)}`)
 const hashes = fc.constantFrom(undefined, undefined, [], [first ?? ''], [first ?? '', second ?? ''])
@@ -15,16 +16,7 @@ test('configTreeOf() results in the rules and faults of the serialized policy', 
     fc.property(worlds, hashes, (all, keys) => {
       for (const { spec } of all) {
         if (spec.match.length === 0) continue // rejected without a tree
-        const match = spec.match.map(({ key, value = '' }) => ({
-          key: key.toWellFormed(),
-          value: value.toWellFormed(),
-        }))
-        const limits: DescriptorLimits = {
-          match,
-          limits: limitFieldsOf(spec, 'a/'),
-          isAudit: spec.mode === 'Audit',
-          ...(keys && { hashes: keys }),
-        }
+        const limits = descriptorLimitsOf(spec, { hashes: keys, namePrefix: 'a/' })
         const bytes = writeConfig('edge', [limits])
         const expected = parseRules([{ index: 0, bytes }], { mergeDomains: false })
         const parsed = parseRules([configTreeOf('edge', limits)], { mergeDomains: false })

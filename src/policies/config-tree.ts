@@ -11,7 +11,7 @@ import {
 } from '../limits/decode-struct.ts'
 import type { YamlNode } from '../limits/parse-yaml.ts'
 import type { RuleTree } from '../limits/rules.ts'
-import { type DescriptorLimits, isList, type Value } from './write-config.ts'
+import { type DescriptorLimits, isList, type Value } from './descriptor-limits.ts'
 
 type FieldEntry = MapNode['entries'][number]
 

@@ -1,6 +1,6 @@
 // The kinds of values that the entries of accepted policies have: on one level, a key has either
 // plain values or API keys, because the limiter hashes all values of a key or none.
-import type { DescriptorLimits } from './write-config.ts'
+import type { DescriptorLimits } from './descriptor-limits.ts'
 
 /** The levels of all domains. */
 export interface KeyLevels {

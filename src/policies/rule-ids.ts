@@ -3,8 +3,8 @@ import { ruleIdOf } from '../limits/rule-id.ts'
 import { listRules } from '../limits/rule-tree.ts'
 import { parseRules } from '../limits/rules.ts'
 import { configTreeOf } from './config-tree.ts'
+import { descriptorLimitsOf } from './descriptor-limits.ts'
 import type { PolicySpec } from './policy.ts'
-import { limitFieldsOf } from './write-config.ts'
 
 /**
  * The identifiers of a policy's rules. `spec` was accepted, and has its domain; `hashes`: those of
@@ -13,12 +13,7 @@ import { limitFieldsOf } from './write-config.ts'
  */
 export function ruleIdsOf(spec: PolicySpec, hashes: readonly string[] | undefined): string[] {
   const { domain = '' } = spec
-  const match = spec.match.map(({ key, value = '' }) => ({
-    key: key.toWellFormed(),
-    value: value.toWellFormed(),
-  }))
-  const limits = limitFieldsOf({ ...spec, replaces: [] }, '')
-  const own = { match, limits, isAudit: spec.mode === 'Audit', ...(hashes && { hashes }) }
-  const parsed = parseRules([configTreeOf(domain.toWellFormed(), own)], { mergeDomains: false })
+  const limits = descriptorLimitsOf({ ...spec, replaces: [] }, { hashes, namePrefix: '' })
+  const parsed = parseRules([configTreeOf(domain.toWellFormed(), limits)], { mergeDomains: false })
   return 'faults' in parsed ? [] : listRules(parsed.rules).map(ruleIdOf)
 }

@@ -13,23 +13,7 @@ import {
   VALUE_STRUCT,
 } from '../protobuf/struct-tags.ts'
 import { WireWriter } from '../protobuf/wire-writer.ts'
-import type { PolicyEntry, PolicySpec } from './policy.ts'
-
-/** An entry; an empty value matches any. */
-type Entry = Required<Pick<PolicyEntry, 'key' | 'value'>>
-
-/** The limits of one descriptor. */
-export interface DescriptorLimits {
-  readonly match: readonly Entry[]
-  /** Values of the last entry, instead of its own: the hashes of API keys. */
-  readonly hashes?: readonly string[]
-  readonly isAudit: boolean
-  /** The fields of each limit, as in rule files. */
-  readonly limits: readonly LimitFields[]
-}
-
-/** The fields of a limit, as in rule files. */
-type LimitFields = Readonly<Record<string, Value>>
+import { type DescriptorLimits, type Entry, isList, type Value } from './descriptor-limits.ts'
 
 interface Node extends Entry {
   limits: DescriptorLimits | undefined
@@ -106,9 +90,6 @@ export function compareStrings(a: string, b: string): number {
   return a < b ? -1 : 1
 }
 
-/** A value of a Struct. */
-export type Value = string | number | boolean | readonly Value[] | { readonly [key: string]: Value }
-
 function writeFields(limits: DescriptorLimits | undefined, isHashed: boolean): void {
   if (limits?.isAudit === true) writer.number(tags.DESCRIPTOR_SHADOW, 1)
   if (limits === undefined && !isHashed) return
@@ -118,23 +99,6 @@ function writeFields(limits: DescriptorLimits | undefined, isHashed: boolean): v
     ...(limits && { rate_limits: limits.limits }),
   })
   writer.close(metadata)
-}
-
-/** The limits of a spec; `namePrefix` precedes their names, such as `namespace/`. */
-export function limitFieldsOf(spec: PolicySpec, namePrefix: string): LimitFields[] {
-  const { limits, replaces = [], onStoreError } = spec
-  return limits.map((limit) => {
-    const fields: Record<string, Value> = { name: namePrefix + limit.name }
-    if (replaces.length > 0)
-      fields['replaces'] = replaces.map((name) => ({ name: namePrefix + name }))
-    if (limit.unlimited === true) return { ...fields, unlimited: true }
-    fields['algorithm'] = limit.algorithm.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toLowerCase()
-    fields['on_store_error'] = onStoreError.toLowerCase()
-    if (limit.requests !== undefined) fields['requests_per_unit'] = limit.requests
-    if (limit.window !== undefined) fields['window'] = limit.window
-    if (limit.burst !== undefined) fields['burst'] = limit.burst
-    return fields
-  })
 }
 
 function writeEntry(key: string, value: Value): void {
@@ -159,9 +123,4 @@ function writeValue(tag: number, value: Value): void {
     writer.close(struct)
   }
   writer.close(opened)
-}
-
-/** Whether a value is a list. */
-export function isList(value: Value): value is readonly Value[] {
-  return Array.isArray(value)
 }

@@ -122,6 +122,7 @@ function attach(given: { config: Config; service: Service; components: Component
   const { log, metrics, health, publicHttp, adminHttp } = service
   const { links, intents, supply, nowMs, invalidator } = components
   const { BASE_URL: baseUrl, ADMIN_TOKEN: token } = config
+  const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
   const createDeps = {
     links,
     intents,
@@ -135,7 +136,7 @@ function attach(given: { config: Config; service: Service; components: Component
   }
   const createAppDeps = {
     baseUrl,
-    schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
+    schema: createBodySchema(ownHosts),
     limits: noLimits, // the edge applies them
     create: createLinkCreator(createDeps),
     metrics,
@@ -146,10 +147,11 @@ function attach(given: { config: Config; service: Service; components: Component
     nowMs,
     onChanged: (code) => invalidator.confirm(code),
   })
-  const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
-  const { invalidateCaches, isStoreAvailable } = createDeps
-  const importDeps = { links, ownHosts, nowMs, monotonicMs, invalidateCaches }
-  const imports = { importBatch: createBatchImporter(importDeps), isStoreAvailable }
+  const { isStoreAvailable } = createDeps
+  const imports = {
+    importBatch: createBatchImporter({ ...createDeps, ownHosts }),
+    isStoreAvailable,
+  }
   const api = { operations, links, imports, readPools: components.pools.report, nowMs }
   publicHttp.attach({ baseUrl, app: createCreateApp(createAppDeps) })
   adminHttp.attach({

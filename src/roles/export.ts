@@ -1,15 +1,13 @@
 // `curtail export`: writes all links to stdout, through the admin API.
 import { parseArgs } from 'node:util'
 import { exportLinks } from '../clients/export-links.ts'
+import { parseRate } from '../clients/parse-rate.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { CODE_LENGTH_MAX, isCode } from '../links/alias.ts'
+import { createProgressLine } from '../process/progress-line.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 
-/** A few per cent of what a process and its store can read. */
 const RATE_DEFAULT = 5000
-const RATE_MAX = 1_000_000
-const PROGRESS_EVERY_MS = 500
-const ERASE_LINE = '\r\x1b[K'
 
 /** `export`. */
 export const role = defineRole({
@@ -23,7 +21,8 @@ export const role = defineRole({
   settings: clientSettings,
   run: async ({ config, args, signal }) => {
     const { after, rate } = parseExportArgs(args)
-    const progress = createProgress(process.stderr)
+    const { stderr } = process
+    const progress = createProgressLine(stderr, { items: 'links exported', isShown: stderr.isTTY })
     try {
       await exportLinks({
         target: { url: config.ADMIN_URL, token: config.ADMIN_TOKEN },
@@ -31,9 +30,7 @@ export const role = defineRole({
         after,
         linksPerSecond: rate,
         signal,
-        onPage: (links) => {
-          progress.update(links)
-        },
+        onPage: progress.update,
         onRetry: (cause) => {
           progress.warn(`curtail: ${cause.message}; retrying`)
         },
@@ -63,35 +60,5 @@ function parseExportArgs(args: readonly string[]): { after: string | undefined; 
     const allowed = `1 to ${CODE_LENGTH_MAX} letters, digits, - and _`
     throw new UsageError(`--after must be a code, ${allowed}: it is ${JSON.stringify(after)}`)
   }
-  const linksPerSecond = typeof rate === 'string' && /^\d{1,9}$/.test(rate) ? Number(rate) : 0
-  if (linksPerSecond < 1 || linksPerSecond > RATE_MAX) {
-    const allowed = `an integer from 1 to ${RATE_MAX}`
-    throw new UsageError(`--rate must be ${allowed}: it is ${JSON.stringify(rate)}`)
-  }
-  return { after, rate: linksPerSecond }
-}
-
-/** A line on a terminal that shows the number of exported links; elsewhere only warnings. */
-function createProgress(stderr: NodeJS.WriteStream) {
-  let links = 0
-  let shownMs = -Infinity
-  const show = () => {
-    stderr.write(`${ERASE_LINE}${links.toLocaleString('en')} links exported`)
-  }
-  return {
-    update(exported: number) {
-      links = exported
-      if (!stderr.isTTY || performance.now() - shownMs < PROGRESS_EVERY_MS) return
-      shownMs = performance.now()
-      show()
-    },
-    warn(message: string) {
-      stderr.write(`${stderr.isTTY ? ERASE_LINE : ''}${message}\n`)
-    },
-    complete() {
-      if (!stderr.isTTY) return
-      show()
-      stderr.write('\n')
-    },
-  }
+  return { after, rate: parseRate(rate) }
 }

@@ -5,20 +5,20 @@ import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { type Counts, importFile } from '../clients/import/import-file.ts'
-import { messageOf, readProgress } from '../clients/import/progress-file.ts'
+import { readProgress } from '../clients/import/progress-file.ts'
 import { createStreamReport, openReport, type Report } from '../clients/import/report.ts'
 import { createRowSender } from '../clients/import/send-rows.ts'
+import { parseRate } from '../clients/parse-rate.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
+import { createProgressLine, type ProgressLine } from '../process/progress-line.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
+import { messageOf } from '../resilience/message-of.ts'
 import { formats } from '../transfer/formats.ts'
 import type { Format } from '../transfer/format.ts'
 
 const RATE_DEFAULT = 500
-const RATE_MAX = 1_000_000
 const STDIN = '-'
-const PROGRESS_EVERY_MS = 500
-const ERASE_LINE = '\r\x1b[K'
 /** Not all rows were imported, and a retry would not change that. */
 const EXIT_INCOMPLETE = 3
 
@@ -40,7 +40,9 @@ export const role = defineRole({
   run: async ({ config, args, signal }) => {
     const options = parseImportArgs(args)
     const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
-    const display = createDisplay(process.stderr, options.report !== undefined)
+    const { stderr } = process
+    const isShown = stderr.isTTY && options.report !== undefined
+    const display = createProgressLine(stderr, { items: 'rows', isShown })
     try {
       const onRetry = (cause: string) => {
         display.warn(`curtail: ${cause}; retrying`)
@@ -70,7 +72,7 @@ async function runImport(
     readonly url: string
     readonly send: ReturnType<typeof createRowSender>
     readonly signal: AbortSignal
-    readonly display: ReturnType<typeof createDisplay>
+    readonly display: ProgressLine
   },
 ): Promise<Counts> {
   const { url, send, signal, display } = given
@@ -95,7 +97,7 @@ async function runImport(
       progress: isStdin ? undefined : { path, format: format.name, url, earlier },
       signal,
       onBatch: (counts) => {
-        display.update(counts)
+        display.update(totalOf(counts))
       },
     })
   } finally {
@@ -134,16 +136,11 @@ function parseImportArgs(args: readonly string[]): ImportArguments {
     throw new UsageError(`--format must be one of ${names.replaceAll('|', ', ')}: ${given}`)
   }
   const { rate = String(RATE_DEFAULT) } = values
-  const rowsPerSecond = /^\d{1,9}$/.test(rate) ? Number(rate) : 0
-  if (rowsPerSecond < 1 || rowsPerSecond > RATE_MAX) {
-    const allowed = `an integer from 1 to ${RATE_MAX}`
-    throw new UsageError(`--rate must be ${allowed}: it is ${quote(rate)}`)
-  }
   const report = values.report ?? (file === STDIN ? undefined : `${file}.report.ndjson`)
   if (report !== undefined && resolve(report) === resolve(file)) {
     throw new UsageError(`--report must not be the imported FILE: it is ${quote(report)}`)
   }
-  return { file, format, rate: rowsPerSecond, report }
+  return { file, format, rate: parseRate(rate), report }
 }
 
 function readArgs(args: readonly string[]) {
@@ -178,31 +175,4 @@ function summaryOf(counts: Counts): string {
   const headings = ['ROWS', ...Object.keys(counts).map((name) => name.toUpperCase())]
   const values = [totalOf(counts), ...Object.values(counts)]
   return renderTable(headings, [values.map(String)])
-}
-
-/** A line on a terminal that shows the number of rows; elsewhere, only warnings. */
-function createDisplay(stderr: NodeJS.WriteStream, isProgressShown: boolean) {
-  const isShown = isProgressShown && stderr.isTTY
-  let rows = 0
-  let shownMs = -Infinity
-  const show = () => {
-    stderr.write(`${ERASE_LINE}${rows.toLocaleString('en')} rows`)
-  }
-  return {
-    update(counts: Counts) {
-      rows = totalOf(counts)
-      if (!isShown || performance.now() - shownMs < PROGRESS_EVERY_MS) return
-      shownMs = performance.now()
-      show()
-    },
-    warn(message: string) {
-      stderr.write(`${isShown ? ERASE_LINE : ''}${message}\n`)
-    },
-    complete() {
-      if (!isShown || rows === 0) return
-      show()
-      stderr.write('\n')
-      rows = 0
-    },
-  }
 }

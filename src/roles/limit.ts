@@ -7,6 +7,7 @@ import type { Settings } from '../config/config.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { defineRole, UsageError } from '../process/role.ts'
+import { messageOf } from '../resilience/message-of.ts'
 import { renderTable } from '../process/table.ts'
 
 const LIMITERS_MAX = 64
@@ -113,7 +114,7 @@ function readArgs(args: readonly string[]) {
       allowPositionals: true,
     })
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new UsageError(`limit top takes --rule, --by and --json: ${reason}`)
   }
 }

@@ -6,7 +6,7 @@ import { BLOCK_SIZE } from '../codes/block.ts'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
 import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
-import { adminRoutes } from '../http/admin/api.ts'
+import { type AdminApiDeps, adminRoutes } from '../http/admin/api.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
@@ -214,9 +214,10 @@ function attach(given: {
   })
   const { intents } = components
   const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, invalidateCaches }
+  const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
   const createAppDeps = {
     baseUrl,
-    schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
+    schema: createBodySchema(ownHosts),
     limits,
     create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onTaskError('create-link') }),
     metrics,
@@ -235,7 +236,9 @@ function attach(given: {
     servedPaths,
   })
   publicHttp.attach({ baseUrl, app, fastPath })
-  adminHttp.attach({ baseUrl, app: adminAppOf({ config, components, baseUrl, finder, service }) })
+  const imports = { importBatch: createBatchImporter({ ...createDeps, ownHosts }) }
+  const admin = adminAppOf({ config, components, baseUrl, finder, service, imports })
+  adminHttp.attach({ baseUrl, app: admin })
   return [maintenance, sweeps]
 }
 
@@ -245,8 +248,9 @@ function adminAppOf(given: {
   baseUrl: string
   finder: LinkFinder
   service: Service
+  imports: AdminApiDeps['imports']
 }) {
-  const { config, components, baseUrl, finder, service } = given
+  const { config, components, baseUrl, finder, service, imports } = given
   const { health, metrics, log } = service
   const { links, pools } = components
   const nowMs = Date.now
@@ -255,13 +259,6 @@ function adminAppOf(given: {
     return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })
-  const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
-  const invalidateCaches = (code: string) => {
-    finder.invalidate(code)
-    return undefined // no other cache to wait for
-  }
-  const importDeps = { links, ownHosts, nowMs, monotonicMs, invalidateCaches }
-  const imports = { importBatch: createBatchImporter(importDeps) }
   const apiDeps = { operations, links, imports, readPools: pools.report, nowMs }
   const api = adminRoutes(apiDeps, baseUrl)
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })

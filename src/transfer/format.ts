@@ -24,6 +24,24 @@ export interface Format {
 /** The rows of a file. */
 export type Rows = AsyncGenerator<ParsedRow, void, undefined>
 
+/** A record of a file, or why it cannot be read. */
+export type FileRecord<T> = ({ readonly value: T } | { readonly fault: string }) & {
+  /** From 1, without the header line. */
+  readonly row: number
+}
+
+/** Converts records to rows; a record that cannot be read becomes a row with its fault. */
+export async function* rowsOf<T>(
+  records: AsyncIterable<FileRecord<T>>,
+  convert: (row: number, value: T) => readonly ParsedRow[],
+): Rows {
+  for await (const record of records) {
+    const { row } = record
+    if ('fault' in record) yield { row, fault: record.fault, code: null }
+    else yield* convert(row, record.value)
+  }
+}
+
 /** The file cannot be read further: it has another format, or is damaged. */
 export class FormatError extends Error {
   override readonly name = 'FormatError'

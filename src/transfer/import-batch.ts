@@ -1,4 +1,5 @@
-// Imports a batch of rows: some in parallel, all within one deadline. No row affects another one.
+// Imports a batch of rows: some in parallel, all within one deadline. A row affects only later rows
+// with the same code.
 import { importLink, type ImportDeps } from './import-link.ts'
 import type { ImportResult } from './import-result.ts'
 import { codeIn, parseLinkRow } from './link-row.ts'

@@ -75,7 +75,6 @@ function withFault(links: Links, at: number, fault: (typeof faults)[keyof typeof
     find: guard((code: string) => links.find(code)),
     readSerial: guard((code: string) => links.readSerial(code)),
     insertIfAbsent: guard((link: Link) => links.insertIfAbsent(link)),
-    erase: guard((change: Parameters<Links['erase']>[0]) => links.erase(change)),
   }
   return { links: guarded, hasFailed: () => calls > at }
 }

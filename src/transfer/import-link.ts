@@ -14,7 +14,7 @@ import type { LinkRow } from './link-row.ts'
 
 /** Dependencies of an import. */
 export interface ImportDeps extends RetryDeps {
-  readonly links: Pick<LinkStore, 'find' | 'insertIfAbsent' | 'readSerial' | 'erase'>
+  readonly links: Pick<LinkStore, 'find' | 'insertIfAbsent' | 'readSerial'>
   /** The service's own hosts, to which no link may point. */
   readonly ownHosts: ReadonlySet<string>
   readonly nowMs: Clock
@@ -94,7 +94,7 @@ function decide(deps: ImportDeps, row: LinkRow): Decision {
     creatorId: row.creator_id === null ? null : BigInt(row.creator_id),
     writerId: writerIdOf(identity),
     disabledAtMs: state === 'disabled' ? nowMs : null,
-    deletedAtMs: null, // set by `erase`, so that the record never expires
+    deletedAtMs: isDeleted ? nowMs : null,
   }
   return { link, identity }
 }
@@ -108,33 +108,18 @@ async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Ou
   if (stored === 'failed') return 'failed'
   if (stored === undefined) {
     const writerId = await retries.run(() => links.insertIfAbsent(link))
-    if (writerId === link.writerId) return complete(deps, { link, retries, outcome: 'created' })
-    if (writerId === 'failed') {
-      await deps.invalidateCaches(link.code) // it may be stored
-      return 'failed'
+    if (writerId === link.writerId || writerId === 'failed') {
+      await deps.invalidateCaches(link.code) // after a failure it may be stored, too
+      return writerId === 'failed' ? 'failed' : 'created'
     }
     stored = await retries.run(() => links.readSerial(link.code))
     if (stored === 'failed' || stored === undefined) return 'failed'
   }
   if (stored.writerId === link.writerId) {
-    return complete(deps, { link, retries, outcome: 'exists' })
+    await deps.invalidateCaches(link.code) // the attempt that stored it may not have
+    return 'exists'
   }
   return isSame(stored, link) ? 'exists' : 'taken'
-}
-
-/** Erases a link of a deleted row, and invalidates the caches: an earlier attempt may not have. */
-async function complete(
-  deps: ImportDeps,
-  given: { link: Link; retries: Retries; outcome: 'created' | 'exists' },
-): Promise<Outcome> {
-  const { link, retries, outcome } = given
-  if (link.longUrl === null) {
-    const change = { code: link.code, deletedAtMs: deps.nowMs() }
-    const erased = await retries.run(() => deps.links.erase(change))
-    if (erased === 'failed' || erased === undefined) return 'failed'
-  }
-  await deps.invalidateCaches(link.code)
-  return outcome
 }
 
 /** Whether a link of another writer redirects, or is deleted, exactly as the row's link. */

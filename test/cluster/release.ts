@@ -37,7 +37,7 @@ export const ownValues: readonly string[] = [
     ...['--set', `${value}.repository=localhost/${name}`],
     ...['--set', `${value}.tag=test`],
   ]),
-  // The cluster's DNS caches addresses for 1 s (reduce-dns-cache.ts), and Envoy for 2 s.
+  // The cluster's DNS caches addresses for 1 s (k8s/cluster/manifests.yaml), and Envoy for 2 s.
   ...['--set', 'dnsSeconds=5'],
 ]
 

@@ -17,7 +17,6 @@ import { findKubernetes } from '../dependencies/kubernetes.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
 import { type Count, countTests, printCount } from '../jest-report.ts'
 import { failureOf } from '../run-node.ts'
-import { reduceDnsCache } from './reduce-dns-cache.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
 /** Pods of a deleted namespace have up to 40 s to stop. */
@@ -160,7 +159,6 @@ async function main(): Promise<Count> {
     cluster = await startCluster(programs)
     log('the node is ready')
     shutdown.signal.throwIfAborted()
-    await reduceDnsCache(cluster)
     for (const path of await building) {
       shutdown.signal.throwIfAborted()
       await cluster.load(path)

@@ -5,6 +5,7 @@ import { createHash, type Hash } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import * as z from 'zod'
 import { OperatorError } from '../../process/role.ts'
+import { messageOf } from '../../resilience/message-of.ts'
 import type { ParsedRow } from '../../transfer/format.ts'
 
 const progressShape = z.object({
@@ -88,9 +89,4 @@ export function createRowsDigest(): RowsDigest {
     },
     read: () => hash.copy().digest('hex'),
   }
-}
-
-/** The message of an error, for operators. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -4,8 +4,8 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { OperatorError } from '../../process/role.ts'
+import { messageOf } from '../../resilience/message-of.ts'
 import type { ImportResult } from '../../transfer/import-result.ts'
-import { messageOf } from './progress-file.ts'
 
 /** The result of a row, with its number in the file. */
 export interface RowResult extends ImportResult {

@@ -14,6 +14,7 @@ import {
   writeDiscoveryRequest,
 } from '../../protobuf/discovery.ts'
 import { monotonicMs, pause } from '../../resilience/deadline.ts'
+import { messageOf } from '../../resilience/message-of.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { runAdsStream, STOPPING, type StreamFailure } from './ads-stream.ts'
@@ -156,7 +157,7 @@ function logRejection(
   fields: { readonly version: string; readonly err: unknown },
 ): Rejection {
   log.error(fields, 'cannot apply the version: it is rejected')
-  const message = fields.err instanceof Error ? fields.err.message : String(fields.err)
+  const message = messageOf(fields.err)
   return { message, isRetryable: false }
 }
 

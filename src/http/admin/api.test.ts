@@ -1,7 +1,6 @@
 // The 503 of the admin API names what has not confirmed a change: the store or the link cache.
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
+import { serveApp } from '../../../test/kit/http/serve-app.ts'
 import type { LinkResult } from '../../admin/set-link-state.ts'
 import { bareApp } from '../bare-app.ts'
 import { adminRoutes } from './api.ts'
@@ -20,17 +19,9 @@ async function disable(result: LinkResult) {
   const readPools = () => Promise.resolve([])
   const deps = { operations, links, imports, readPools, nowMs: Date.now }
   const app = bareApp().use('/admin', adminRoutes(deps, 'https://curtail.example'))
-  const server = app.listen(0, '127.0.0.1')
-  cleanUps.push(
-    () => server.close(),
-    () => {
-      server.closeAllConnections()
-    },
-  )
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const url = `http://127.0.0.1:${String(port)}/admin/links/code/disable`
-  return fetch(url, { method: 'POST' })
+  const { url, close } = await serveApp(app)
+  cleanUps.push(close)
+  return fetch(`${url}/admin/links/code/disable`, { method: 'POST' })
 }
 
 test.each([

@@ -1,7 +1,8 @@
 // `POST /admin/links/import`: which bodies are accepted, and the problem of each other one.
 import { once } from 'node:events'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
+import { serveApp } from '../../../test/kit/http/serve-app.ts'
 import { BATCH_BYTES_MAX, type ImportResult } from '../../transfer/import-result.ts'
 import { bareApp } from '../bare-app.ts'
 import { importLinks } from './import-links.ts'
@@ -21,19 +22,12 @@ async function startRoute(isStoreAvailable = true) {
   }
   const deps = { importBatch, isStoreAvailable: () => isStoreAvailable }
   const app = bareApp().post('/import', importLinks(deps, 'https://curtail.example'))
-  const server = app.listen(0, '127.0.0.1')
-  cleanUps.push(
-    () => server.close(),
-    () => {
-      server.closeAllConnections()
-    },
-  )
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const { port, url, close } = await serveApp(app)
+  cleanUps.push(close)
   const send = async (body: string | Buffer, headers: Record<string, string> = {}) => {
-    const url = `http://127.0.0.1:${port}/import`
     const type = { 'Content-Type': 'application/x-ndjson' }
-    const response = await fetch(url, { method: 'POST', body, headers: { ...type, ...headers } })
+    const init = { method: 'POST', body, headers: { ...type, ...headers } }
+    const response = await fetch(`${url}/import`, init)
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
   return { port, batches, send }

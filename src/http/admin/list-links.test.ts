@@ -1,7 +1,6 @@
 // `GET /admin/links`: pages of links in the format of a single link, and rejected requests.
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
+import { serveApp } from '../../../test/kit/http/serve-app.ts'
 import { createMemoryLinkStore } from '../../../test/kit/stores/memory-link-store.ts'
 import { sampleLink } from '../../../test/contract/sample-link.ts'
 import { createLinkOperations } from '../../admin/set-link-state.ts'
@@ -23,17 +22,10 @@ async function open(replaced: Partial<ScannedStore> = {}) {
   const imports = { importBatch: () => Promise.reject(new Error('not in use')) }
   const deps = { operations, links, imports, readPools: () => Promise.resolve([]), nowMs }
   const app = bareApp().use('/admin', adminRoutes(deps, 'https://curtail.example'))
-  const server = app.listen(0, '127.0.0.1')
-  cleanUps.push(
-    () => server.close(),
-    () => {
-      server.closeAllConnections()
-    },
-  )
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const { url, close } = await serveApp(app)
+  cleanUps.push(close)
   const send = async (path: string) => {
-    const response = await fetch(`http://127.0.0.1:${String(port)}/admin${path}`)
+    const response = await fetch(`${url}/admin${path}`)
     return { response, body: (await response.json()) as Record<string, unknown> }
   }
   return { links, send }

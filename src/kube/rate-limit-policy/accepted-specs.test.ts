@@ -39,6 +39,9 @@ const SPECS: readonly UnreportedSpec[] = [
   },
 ]
 
+/** More than a read with all its retries takes. */
+const STEPS_MAX = 4000
+
 /** Reads the specs from the API server; the result, and the lines that are logged. */
 async function read(api: Pick<KubeApi, 'call'>, scheduler = createFakeScheduler()) {
   const metrics = createMetrics()
@@ -50,7 +53,8 @@ async function read(api: Pick<KubeApi, 'call'>, scheduler = createFakeScheduler(
   void reading.finally(() => {
     done.abort()
   })
-  while (!done.signal.aborted) {
+  for (let steps = 0; !done.signal.aborted; steps++) {
+    if (steps > STEPS_MAX) throw new Error('the read did not end')
     await scheduler.advance(50)
     await new Promise((resolve) => setTimeout(resolve, 1)) // for decompression
   }

@@ -69,7 +69,7 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
   const { scheduler, log, metrics, enqueue, onSettled } = deps
   const secret = deps.secret.name
   const backOff = createBackOff(RETRY_BACK_OFF, deps)
-  const conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
+  let conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
   let newest: Stored | undefined
   /** What is stored, or too large; `undefined` during and after a failed write. */
   let settled: Stored | undefined
@@ -85,6 +85,7 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
     const { version } = stored.version
     settled = stored
     isFailing = false
+    conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
     if (outcome === 'written') {
       notBeforeMs = scheduler.nowMs() + bytes / BYTES_PER_MS
       log.info({ secret, version }, 'last version stored')

@@ -70,6 +70,19 @@ test('while another client keeps changing the Secret, retries slow down', async 
   expect(world.stored()).toBe('a')
 })
 
+test('conflicts that a retry resolves do not slow down later versions', async () => {
+  const world = startVersionWorld(() => ({ ms: 100 }), STEP_MS)
+  const { send } = world.startLeader()
+  for (let at = 0; at < 12; at++) {
+    send(versionOf(`v${at}`), [])
+    await world.advance(150) // between the read and the write
+    world.touch()
+    await world.advance(700)
+    expect(world.stored()).toBe(`v${at}`)
+    await world.advance(20_000)
+  }
+})
+
 test('a replica without the Lease sends nothing', async () => {
   const world = startVersionWorld(undefined, STEP_MS)
   let isLeading = false

@@ -1,6 +1,7 @@
 // Scans of a table in which many codes have the same token and rows are just expiring: a real node
 // has such rows only by chance. test/contract runs scans on a real node.
 import { expect, test } from '@jest/globals'
+import { sampleLink } from '../../../test/contract/sample-link.ts'
 import type { CassandraSession } from './client.ts'
 import { createCassandraLinkStore } from './link-store.ts'
 import type { Row } from './row.ts'
@@ -93,4 +94,20 @@ test('a table whose rows are all just expiring has no records', async () => {
       3,
     ),
   ).toEqual([])
+})
+
+test.each([
+  ['a link that has expired', { expiresAtMs: 1 }, 1],
+  ['a deleted link, which must stay', { expiresAtMs: 1, longUrl: null, deletedAtMs: 2 }, 0],
+])('the TTL of the record of %s', async (_, change, ttlSeconds) => {
+  const values: (readonly unknown[])[] = []
+  const session: CassandraSession = {
+    execute(_kind, _cql, given = []) {
+      values.push(given)
+      return Promise.resolve([{ '[applied]': true }])
+    },
+    warmUp: () => undefined,
+  }
+  await createCassandraLinkStore(session).insertIfAbsent(sampleLink({ code: 'a', ...change }))
+  expect(values.map((given) => given.at(-1))).toEqual([ttlSeconds])
 })

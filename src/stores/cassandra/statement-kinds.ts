@@ -110,8 +110,6 @@ export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   schema: runOf('schema', { deadlineMs: SCHEMA_MS_MAX, prepare: false }),
 }
 
-const READ_BY_KEY = /^SELECT (?!.* LIMIT \?)/s
-
 const { ConstantSpeculativeExecutionPolicy } = policies.speculativeExecution
 
 /**
@@ -126,7 +124,8 @@ export class SpeculativeReads extends ConstantSpeculativeExecutionPolicy {
   }
 
   override newPlan(keyspace: string, query: string | object[]) {
-    const isReadByKey = typeof query === 'string' && READ_BY_KEY.test(query)
-    return isReadByKey ? super.newPlan(keyspace, query) : this.#never
+    const isRead = typeof query === 'string' && query.startsWith('SELECT')
+    const isPage = isRead && query.endsWith(' LIMIT ?')
+    return isRead && !isPage ? super.newPlan(keyspace, query) : this.#never
   }
 }

@@ -2,6 +2,7 @@
 // decisions. Bounds: updates per script, calls in flight, and time.
 import type { Decision } from '../../limits/algorithm.ts'
 import { within } from '../../resilience/deadline.ts'
+import { messageOf } from '../../resilience/message-of.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import { type Call, decodeReply, encodeCalls } from './count-wire.ts'
 import type { RedisConnection } from './connection.ts'
@@ -110,17 +111,14 @@ async function runScript(
       return connection.eval(countScript, args, retry)
     })
     .catch((cause: unknown) => {
-      throw new StoreError(messageOf(cause), { outcome: 'unknown', cause })
+      const message = `Redis did not count the hits: ${messageOf(cause)}`
+      throw new StoreError(message, { outcome: 'unknown', cause })
     })
   return within(timeoutMs, reply, timeoutError)
 }
 
 function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT')
-}
-
-function messageOf(cause: unknown): string {
-  return `Redis did not count the hits: ${cause instanceof Error ? cause.message : String(cause)}`
 }
 
 function invalidReply(cause: unknown): StoreError {

@@ -2,10 +2,10 @@
 // A link and each of its custom back-halves are one row each. A deleted link is imported as
 // disabled; an archived one still redirects.
 import * as z from 'zod'
-import { decode, type Format, type ParsedRow, peek, type Rows } from '../format.ts'
+import { decode, type Format, type ParsedRow, peek, type Rows, rowsOf } from '../format.ts'
 import { csvRecords } from './csv-records.ts'
 import { codeInUrl, rowOf } from './foreign-link.ts'
-import { jsonRecords } from './json-records.ts'
+import { jsonRows } from './json-records.ts'
 
 const linkShape = z.object({
   link: z.string().nullish(),
@@ -29,17 +29,11 @@ export const bitly: Format = {
   },
 }
 
-async function* parseCsv(file: AsyncIterable<string>): Rows {
-  for await (const record of csvRecords(file, headerFault)) {
-    const { row } = record
-    if ('fault' in record) {
-      yield { row, fault: record.fault, code: null }
-      continue
-    }
-    const { fields } = record
+function parseCsv(file: AsyncIterable<string>): Rows {
+  return rowsOf(csvRecords(file, headerFault), (row, fields) => {
     const shortUrls = [fields.get(LINK), fields.get(CUSTOM_LINK)]
-    yield* rowsOf(row, shortUrls, { target: fields.get(DESTINATION) ?? '' })
-  }
+    return linksOf(row, shortUrls, { target: fields.get(DESTINATION) ?? '' })
+  })
 }
 
 function headerFault(names: readonly string[]): string | undefined {
@@ -47,26 +41,17 @@ function headerFault(names: readonly string[]): string | undefined {
   return missing && `${missing} is missing`
 }
 
-async function* parseJson(file: AsyncIterable<string>): Rows {
-  for await (const record of jsonRecords(file, 'links')) {
-    const { row } = record
-    if ('fault' in record) {
-      yield { row, fault: record.fault, code: null }
-      continue
-    }
-    const parsed = linkShape.safeParse(record.value)
-    if (!parsed.success) {
-      yield { row, fault: 'it is not a link of Bitly', code: null }
-      continue
-    }
-    const { link, id, long_url: target, created_at: createdAt, is_deleted } = parsed.data
-    const shortUrls = [link ?? id, ...(parsed.data.custom_bitlinks ?? [])]
-    yield* rowsOf(row, shortUrls, { target, createdAt, isDisabled: is_deleted === true })
-  }
+function parseJson(file: AsyncIterable<string>): Rows {
+  const links = { list: 'links', shape: linkShape, name: 'a link of Bitly' }
+  return jsonRows(file, links, (row, { link, id, custom_bitlinks, ...others }) => {
+    const { long_url: target, created_at: createdAt, is_deleted } = others
+    const shortUrls = [link ?? id, ...(custom_bitlinks ?? [])]
+    return linksOf(row, shortUrls, { target, createdAt, isDisabled: is_deleted === true })
+  })
 }
 
 /** The row of each different code of a link. */
-function rowsOf(
+function linksOf(
   row: number,
   shortUrls: readonly (string | null | undefined)[],
   link: {

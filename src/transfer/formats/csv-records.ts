@@ -1,15 +1,10 @@
 // Reads CSV (RFC 4180) as a stream: fields in quotes, with commas, quotes and line breaks in them;
 // lines that end with CRLF or LF. The first record is the header. Strict: a damaged record is a
 // fault, never a guess.
-import { FormatError, RECORD_CHARACTERS_MAX } from '../format.ts'
+import { type FileRecord, FormatError, RECORD_CHARACTERS_MAX } from '../format.ts'
 
-/** One record: its fields by the names of the header, or why it cannot be read. */
-export type CsvRecord = (
-  { readonly fields: ReadonlyMap<string, string> } | { readonly fault: string }
-) & {
-  /** From 1, without the header. */
-  readonly row: number
-}
+/** The fields of a record by the names of the header. */
+export type CsvFields = ReadonlyMap<string, string>
 
 const FIELDS_MAX = 100
 const QUOTE = '"'
@@ -30,7 +25,7 @@ const IGNORED = new Set(['visits', 'clicks', 'hits'])
 export async function* csvRecords(
   file: AsyncIterable<string>,
   checkHeader: (names: readonly string[]) => string | undefined,
-): AsyncGenerator<CsvRecord, void, undefined> {
+): AsyncGenerator<FileRecord<CsvFields>, void, undefined> {
   let header: readonly string[] | undefined
   let row = 0
   for await (const { line, fields, fault, isOpen = false } of rawRecords(file)) {
@@ -52,7 +47,7 @@ export async function* csvRecords(
       : undefined
     const problem = fault ?? (fields.length === length ? cut : counted)
     if (problem !== undefined) yield { row, fault: problem }
-    else yield { row, fields: new Map(header.map((name, i) => [name, fields[i] ?? ''])) }
+    else yield { row, value: new Map(header.map((name, i) => [name, fields[i] ?? ''])) }
   }
   if (header === undefined) throw new FormatError('the file is empty: it has no header line')
 }

@@ -1,22 +1,46 @@
 // Reads the objects of a list in JSON documents as a stream. A file has one document or several,
 // one after another, such as the pages of an API. Only one object is in memory at a time.
-import { FormatError, RECORD_CHARACTERS_MAX } from '../format.ts'
-
-/** One object of the list, or why it cannot be read. */
-export type JsonRecord = ({ readonly value: unknown } | { readonly fault: string }) & {
-  /** From 1, over all documents. */
-  readonly row: number
-}
+import type * as z from 'zod'
+import {
+  type FileRecord,
+  FormatError,
+  type ParsedRow,
+  RECORD_CHARACTERS_MAX,
+  type Rows,
+  rowsOf,
+} from '../format.ts'
 
 const DEPTH_MAX = 100
 const KEY_CHARACTERS_MAX = 100
 const NO_OBJECT = 'a record of the list is not an object'
 
+/** What the objects of a list are. */
+interface ListOf<T> {
+  /** The member that contains the list; a document can also be the list itself. */
+  readonly list: string
+  readonly shape: z.ZodType<T>
+  /** Such as `a link of Kutt`. */
+  readonly name: string
+}
+
+/** Converts the objects of the list in each document to rows. */
+export function jsonRows<T>(
+  file: AsyncIterable<string>,
+  { list, shape, name }: ListOf<T>,
+  convert: (row: number, value: T) => readonly ParsedRow[],
+): Rows {
+  return rowsOf(jsonRecords(file, list), (row, value) => {
+    const parsed = shape.safeParse(value)
+    if (parsed.success) return convert(row, parsed.data)
+    return [{ row, fault: `it is not ${name}`, code: null }]
+  })
+}
+
 /** Yields the objects of the member `list` of each document, or of a document that is a list. */
-export async function* jsonRecords(
+async function* jsonRecords(
   file: AsyncIterable<string>,
   list: string,
-): AsyncGenerator<JsonRecord, void, undefined> {
+): AsyncGenerator<FileRecord<unknown>, void, undefined> {
   const scanner = new RecordScanner(list)
   let row = 0
   for await (const characters of file) {
@@ -47,7 +71,7 @@ class RecordScanner {
   #isInString = false
   #isEscaped = false
   #lastString = ''
-  /** Whether the current document has the list; then whether the last one had. */
+  /** Whether the current or last document has the list. */
   #hasList = false
   /** The depth of the list, and that of its object, while they are open; else 0. */
   #listDepth = 0
@@ -80,11 +104,7 @@ class RecordScanner {
 
   end(): void {
     if (this.#open.length > 0) throw new FormatError('the file ends inside a JSON document')
-    if (!this.#hasList) throw new FormatError(this.#withoutList())
-  }
-
-  #withoutList(): string {
-    return `a JSON document does not have the list ${this.#list}`
+    if (!this.#hasList) throw new FormatError('the file has no JSON document')
   }
 
   #append(character: string): void {
@@ -124,7 +144,9 @@ class RecordScanner {
     const depth = this.#open.length
     if (depth < this.#listDepth) this.#listDepth = 0
     // A page with an error instead of links: its links would be missing.
-    if (depth === 0 && !this.#hasList) throw new FormatError(this.#withoutList())
+    if (depth === 0 && !this.#hasList) {
+      throw new FormatError(`a JSON document does not have the list ${this.#list}`)
+    }
     if (this.#recordDepth === 0 || depth >= this.#recordDepth) return undefined
     this.#recordDepth = 0
     return { json: this.#record, isTooLong: this.#record.length > RECORD_CHARACTERS_MAX }

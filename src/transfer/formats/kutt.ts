@@ -1,8 +1,8 @@
 // Kutt: the pages of GET /api/v2/links as JSON. A banned link is imported as disabled.
 import * as z from 'zod'
-import { decode, type Format, type ParsedRow, type Rows } from '../format.ts'
+import { decode, type Format, type ParsedRow } from '../format.ts'
 import { rowOf } from './foreign-link.ts'
-import { jsonRecords } from './json-records.ts'
+import { jsonRows } from './json-records.ts'
 
 const linkShape = z.object({
   address: z.string(),
@@ -14,19 +14,14 @@ const linkShape = z.object({
 })
 
 /** `--format kutt`. */
-export const kutt: Format = { name: 'kutt', parse: (file) => parse(decode(file)) }
-
-async function* parse(file: AsyncIterable<string>): Rows {
-  for await (const record of jsonRecords(file, 'data')) {
-    const { row } = record
-    if ('fault' in record) {
-      yield { row, fault: record.fault, code: null }
-      continue
-    }
-    const parsed = linkShape.safeParse(record.value)
-    if (parsed.success) yield linkOf(row, parsed.data)
-    else yield { row, fault: 'it is not a link of Kutt', code: null }
-  }
+export const kutt: Format = {
+  name: 'kutt',
+  parse: (bytes) =>
+    jsonRows(
+      decode(bytes),
+      { list: 'data', shape: linkShape, name: 'a link of Kutt' },
+      (row, link) => [linkOf(row, link)],
+    ),
 }
 
 function linkOf(row: number, link: z.output<typeof linkShape>): ParsedRow {

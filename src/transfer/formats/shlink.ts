@@ -8,11 +8,12 @@ import {
   type ParsedRow,
   peek,
   type Rows,
+  rowsOf,
 } from '../format.ts'
 import { utcTimeOf } from '../utc-time.ts'
 import { csvRecords } from './csv-records.ts'
 import { rowOf } from './foreign-link.ts'
-import { jsonRecords } from './json-records.ts'
+import { jsonRows } from './json-records.ts'
 
 const linkShape = z.object({
   shortCode: z.string(),
@@ -37,18 +38,12 @@ export const shlink: Format = {
   },
 }
 
-async function* parseCsv(file: AsyncIterable<string>): Rows {
-  for await (const record of csvRecords(file, headerFault)) {
-    const { row } = record
-    if ('fault' in record) {
-      yield { row, fault: record.fault, code: null }
-      continue
-    }
-    const { fields } = record
+function parseCsv(file: AsyncIterable<string>): Rows {
+  return rowsOf(csvRecords(file, headerFault), (row, fields) => {
     const code = fields.get('shortCode') ?? ''
     const target = fields.get('longUrl') ?? ''
-    yield rowOf(row, { code, target, createdAt: fields.get('createdAt') })
-  }
+    return [rowOf(row, { code, target, createdAt: fields.get('createdAt') })]
+  })
 }
 
 function headerFault(names: readonly string[]): string | undefined {
@@ -56,17 +51,9 @@ function headerFault(names: readonly string[]): string | undefined {
   return missing && `${missing} is missing`
 }
 
-async function* parseJson(file: AsyncIterable<string>, context: ParseContext): Rows {
-  for await (const record of jsonRecords(file, 'data')) {
-    const { row } = record
-    if ('fault' in record) {
-      yield { row, fault: record.fault, code: null }
-      continue
-    }
-    const parsed = linkShape.safeParse(record.value)
-    if (parsed.success) yield linkOf(row, parsed.data, context)
-    else yield { row, fault: 'it is not a short URL of Shlink', code: null }
-  }
+function parseJson(file: AsyncIterable<string>, context: ParseContext): Rows {
+  const links = { list: 'data', shape: linkShape, name: 'a short URL of Shlink' }
+  return jsonRows(file, links, (row, link) => [linkOf(row, link, context)])
 }
 
 function linkOf(row: number, link: z.output<typeof linkShape>, { nowMs }: ParseContext): ParsedRow {

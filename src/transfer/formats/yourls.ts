@@ -1,21 +1,17 @@
 // YOURLS: the table yourls_url as CSV with a header line (as phpMyAdmin exports it), or the file of
 // the plugin Import Export, which has only source, target and hits.
-import { decode, type Format, type ParsedRow, type Rows } from '../format.ts'
-import { csvRecords } from './csv-records.ts'
+import { decode, type Format, type ParsedRow, rowsOf } from '../format.ts'
+import { type CsvFields, csvRecords } from './csv-records.ts'
 import { rowOf } from './foreign-link.ts'
 
 /** `--format yourls`. */
-export const yourls: Format = { name: 'yourls', parse: (file) => parse(decode(file)) }
-
-async function* parse(file: AsyncIterable<string>): Rows {
-  for await (const record of csvRecords(file, headerFault)) {
-    const { row } = record
-    if ('fault' in record) yield { row, fault: record.fault, code: null }
-    else yield linkOf(row, record.fields)
-  }
+export const yourls: Format = {
+  name: 'yourls',
+  parse: (bytes) =>
+    rowsOf(csvRecords(decode(bytes), headerFault), (row, fields) => [linkOf(row, fields)]),
 }
 
-function linkOf(row: number, fields: ReadonlyMap<string, string>): ParsedRow {
+function linkOf(row: number, fields: CsvFields): ParsedRow {
   const keyword = fields.get('keyword')
   if (keyword === undefined) {
     const code = (fields.get('source') ?? '').replace(/^\/|\/$/g, '')

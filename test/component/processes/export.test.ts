@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Client, openClient } from '../../kit/http/client.ts'
 import { roleArguments } from '../../kit/processes/role-process.ts'
@@ -14,6 +15,8 @@ import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 const START_MS_MAX = 60_000
 const LINKS = 2500
 const CONCURRENCY = 50
+/** How long the output is not read: an export of all pages takes a fraction of it. */
+const UNREAD_MS = 1000
 const token = 'a-token-of-some-length'
 
 let service: Standalone
@@ -129,7 +132,7 @@ test('no further page is requested while the output is not read', async () => {
   const run = startExport(proxy.env, '--rate=1000000')
   try {
     await waitFor('the first page', () => proxy.pages() > 0)
-    await new Promise((resolve) => setTimeout(resolve, 1000))
+    await sleep(UNREAD_MS) // an export without back-pressure would request all pages
     // The pipe buffers less than two pages.
     expect(proxy.pages()).toBeLessThanOrEqual(2)
     expect(run.child.exitCode).toBeNull()
