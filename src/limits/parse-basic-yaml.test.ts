@@ -47,6 +47,7 @@ describe('parseBasicYaml() leaves to the parser of all YAML', () => {
     ['anchors and aliases', 'a: &x 1\nb: *x\n'],
     ['an alias without an anchor', 'a: *x\n'],
     ['merges', 'a: {<<: {b: 1}}\n'],
+    ['a key after an item in the same line', "d:\n- 'a'b: c\n"],
     ['tags', 'a: !!str 1\n'],
     ['tabs', 'a:\t1\n'],
     ['carriage returns', 'a: 1\r\n'],

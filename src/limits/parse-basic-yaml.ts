@@ -23,6 +23,9 @@ const otherSyntax = /[\t\r\uFEFF]|^(?:%|\.\.\.)|(?:^|[\s,[\]{}:'"])[&!]/m
 /** A longer key may be a fault. */
 const KEY_LENGTH_MAX = 1000
 const COLON = 58
+const NEWLINE = 10
+const SPACE = 32
+const HYPHEN = 45
 const SMALL_MAP_ENTRIES_MAX = 16
 
 interface BasicEntry {
@@ -118,7 +121,7 @@ function readMap(reader: Reader, { start, style }: MappingEvent): YamlNode | und
   const entries: BasicEntry[] = []
   let depth = 0
   while (reader.events[reader.at]?.type !== EVENT_ID.POP) {
-    const key = readKey(reader)
+    const key = readKey(reader, isFlow)
     const value = key && readValue(reader, { keyLine: key.line, isFlow })
     if (key === undefined || value === undefined) return undefined
     entries.push({ key, value })
@@ -141,15 +144,23 @@ function hasDuplicates(entries: readonly BasicEntry[]): boolean {
   })
 }
 
-/** A scalar directly before a colon, but not `<<`. */
-function readKey(reader: Reader): YamlScalar | undefined {
+/** A scalar directly before a colon, but not `<<`; in a block, the first one of its line. */
+function readKey(reader: Reader, isFlow: boolean): YamlScalar | undefined {
   const event = reader.events[reader.at++]
   if (event?.type !== EVENT_ID.SCALAR) return undefined
   const key = readScalar(reader, event)
   const isPlain = event.style === SCALAR_STYLE.PLAIN
+  if (!isFlow && !startsLine(reader.text, event.valueStart - (isPlain ? 0 : 1))) return undefined
   const keyEnd = isPlain ? event.valueEnd : event.valueEnd + 1
   if (key === undefined || reader.text.charCodeAt(keyEnd) !== COLON) return undefined
   return key.text === '<<' || key.text.length > KEY_LENGTH_MAX ? undefined : key
+}
+
+/** Whether only spaces and hyphens precede a key: js-yaml accepts `- 'a'b: c` after `d:`. */
+function startsLine(text: string, keyStart: number): boolean {
+  let at = keyStart - 1
+  while (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === HYPHEN) at--
+  return at < 0 || text.charCodeAt(at) === NEWLINE
 }
 
 /** A value of a mapping; if it is empty in a block, its line is that of the key. */
