@@ -81,7 +81,7 @@ module.exports = {
       name: 'kube-framework-does-not-import-resources',
       severity: 'error',
       from: { path: '^src/kube/[^/]+\\.ts$', pathNot: '\\.test\\.ts$' },
-      to: { path: '^src/kube/(code-pool|rate-limit-policy)/' },
+      to: { path: '^src/kube/(code-pool|list-sync|operator-lists|rate-limit-policy)/' },
     },
     {
       name: 'pure-modules-do-no-io',

@@ -4,6 +4,7 @@
 // client addresses of `redirect`.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { benchBlocked } from './bench/blocked.ts'
 import { benchCold } from './bench/cold.ts'
 import { benchCreate } from './bench/create.ts'
 import { benchCreateCassandra } from './bench/create-cassandra.ts'
@@ -22,6 +23,7 @@ import { benchTracing } from './bench/tracing.ts'
 type Options = BenchOptions & { readonly links?: number; readonly clients?: number }
 
 const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
+  blocked: benchBlocked,
   cold: benchCold,
   redirect: benchRedirect,
   'redirect-redis': benchRedirectRedis,

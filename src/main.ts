@@ -28,8 +28,10 @@ const roles: Roles = {
   smoke: ['tests a running service as a client', () => import('./roles/smoke.ts')],
   export: ['writes all links to stdout', () => import('./roles/export.ts')],
   import: ['imports links of a file', () => import('./roles/import.ts')],
-  link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
+  link: ['lists, shows, disables, enables or deletes links', () => import('./roles/link.ts')],
   limit: ['shows what the limiters deny', () => import('./roles/limit.ts')],
+  key: ['creates, lists or revokes API keys', () => import('./roles/key.ts')],
+  block: ['changes or lists the blocked targets', () => import('./roles/block.ts')],
   pool: [
     'shows how many codes the pools contain; raises them after a restore',
     (subcommand) =>

@@ -29,6 +29,7 @@ const ENTRY_POINTS: Readonly<Record<string, string>> = {
   curtail: 'src/main.ts',
   tracing: 'src/telemetry/tracing.ts',
   'rule-thread': 'src/limiter/rules/rule-thread.ts',
+  'blocked-thread': 'src/resolve/blocked/blocked-thread.ts',
   'writer-thread': 'src/stores/sqlite/writer-thread.ts',
 }
 

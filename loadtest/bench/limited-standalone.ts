@@ -6,7 +6,7 @@ import { onServerCore } from './pinning.ts'
 
 const rules = fileURLToPath(new URL('limits.yaml', import.meta.url))
 
-/** Starts the process. */
-export function startLimited(): Promise<Standalone> {
-  return startStandalone({ wrapper: onServerCore, env: { RATE_LIMITS: rules } })
+/** Starts the process; `env` adds settings. */
+export function startLimited(env: Readonly<Record<string, string>> = {}): Promise<Standalone> {
+  return startStandalone({ wrapper: onServerCore, env: { RATE_LIMITS: rules, ...env } })
 }

@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, jest, test } from '@jest/globals'
 import * as z from 'zod'
-import { callAdminApi } from './admin-client.ts'
+import { callAdminApi, callAdminApiOnce } from './admin-client.ts'
 
 let server: Server
 afterEach(() => {
@@ -26,12 +26,16 @@ test.each(Object.entries(listeners))('after %s it reports the timeout', async (_
   server = createServer(listener)
   await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const call = (method: string) =>
-    callAdminApi({ url, token: undefined }, { method, path: '/admin/links/a' }, z.unknown())
+  const path = '/admin/links/a'
+  const call = (method: string, send = callAdminApi) =>
+    send({ url, token: undefined }, { method, path }, z.unknown())
   const message = `the admin API at ${url} did not respond within 15 s`
   await expect(call('GET')).rejects.toThrow(new Error(message))
-  await expect(call('DELETE')).rejects.toThrow(
-    new Error(`${message}; the change may have been applied, so retry the command`),
+  const hint = '; the change may have been applied'
+  await expect(call('DELETE')).rejects.toThrow(new Error(`${message}${hint}`))
+  await expect(call('GET', callAdminApiOnce)).rejects.toThrow(new Error(message))
+  await expect(call('DELETE', callAdminApiOnce)).rejects.toThrow(
+    new Error(`${message}${hint}: retry the command`),
   )
-  expect(delays.mock.calls).toEqual([[15_000], [15_000]])
+  expect(delays.mock.calls).toEqual(Array.from({ length: 4 }, () => [15_000]))
 })

@@ -7,6 +7,8 @@ import { messageOf } from '../resilience/message-of.ts'
 export interface AdminTarget {
   readonly url: string
   readonly token: string | undefined
+  /** The name of the operator in the audit log. */
+  readonly operator?: string | undefined
   /** Its name in errors. @default 'the admin API' */
   readonly name?: string
   /** The setting that contains the URL. @default 'ADMIN_URL' */
@@ -32,6 +34,19 @@ export class UnavailableError extends OperatorError {
   }
 }
 
+/** The API rejected the request with a problem document, such as a 404. */
+export class ProblemError extends OperatorError {
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** The API did not respond to a change within the timeout: the change may have been applied. */
+class ChangeTimeoutError extends UnavailableError {}
+
 /** One request to the admin API. */
 export interface AdminRequest {
   readonly method: string
@@ -42,7 +57,8 @@ export interface AdminRequest {
 
 /**
  * Sends a request; resolves to the JSON of the response (`undefined` for 204), checked against
- * `shape`. Throws OperatorError; UnavailableError if a retry may succeed.
+ * `shape`. Throws OperatorError: UnavailableError if a retry may succeed, ProblemError for another
+ * problem document.
  */
 export async function callAdminApi<T>(
   target: AdminTarget,
@@ -62,7 +78,18 @@ export async function callAdminApi<T>(
       : `, but the response is not from ${name} of Curtail: check ${setting}, ${url}`
   const message = `${method} ${path} returned ${status}${detail}`
   if (UNAVAILABLE.has(status)) throw new UnavailableError(message, status)
+  if (!ok && problem.success) throw new ProblemError(message, status)
   throw new OperatorError(message)
+}
+
+/** The same, for a command that sends the request once: the command can be retried. */
+export async function callAdminApiOnce<T>(...call: Parameters<typeof callAdminApi<T>>): Promise<T> {
+  try {
+    return await callAdminApi(...call)
+  } catch (error) {
+    if (!(error instanceof ChangeTimeoutError)) throw error
+    throw new OperatorError(`${error.message}: retry the command`)
+  }
 }
 
 async function exchange(
@@ -71,6 +98,7 @@ async function exchange(
 ): Promise<{ ok: boolean; status: number; responseText: string }> {
   const headers = {
     ...(target.token !== undefined && { Authorization: `Bearer ${target.token}` }),
+    ...(target.operator !== undefined && { 'X-Operator': target.operator }),
     ...(body !== undefined && { 'Content-Type': 'application/x-ndjson' }),
   }
   const init = { method, headers, ...(body !== undefined && { body }) }
@@ -81,10 +109,9 @@ async function exchange(
   } catch (error) {
     const { url, name = ADMIN_API, setting = URL_SETTING } = target
     if (signal.aborted) {
-      const hint =
-        method === 'GET' ? '' : '; the change may have been applied, so retry the command'
-      const period = `${RESPONSE_MS_MAX / 1000} s`
-      throw new UnavailableError(`${name} at ${url} did not respond within ${period}${hint}`)
+      const message = `${name} at ${url} did not respond within ${RESPONSE_MS_MAX / 1000} s`
+      if (method === 'GET') throw new UnavailableError(message)
+      throw new ChangeTimeoutError(`${message}; the change may have been applied`)
     }
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     throw new UnavailableError(

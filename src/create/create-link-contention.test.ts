@@ -83,7 +83,8 @@ test('of 2 to 32 creates with one key, one creates the link and the others repla
       random: () => draws[drawn++ % draws.length] ?? 0,
       metrics,
     }
-    const request = { longUrl: 'https://x.example/', alias, ttlDays: 1, idempotencyKey: 'k' }
+    const body = { longUrl: 'https://x.example/', alias, ttlDays: 1 }
+    const request = { ...body, creatorId: null, idempotencyKey: 'k' }
     const creates = Array.from({ length: clients }, () => createLink(deps, request))
     const results = await clock.run(Promise.all(creates))
     const replays = results.map((one) => (one.kind === 'created' ? one.replayed : one.kind))
@@ -112,7 +113,8 @@ test('pauses are random, so that contending clients do not collide on every retr
     },
     metrics,
   }
-  const request = { longUrl: 'https://x.example/', alias: 'a', ttlDays: 1, idempotencyKey: 'k' }
+  const body = { longUrl: 'https://x.example/', alias: 'a', ttlDays: 1 }
+  const request = { ...body, creatorId: null, idempotencyKey: 'k' }
   await createLink(deps, request)
   const first = pauses.splice(0)
   await createLink(deps, request)

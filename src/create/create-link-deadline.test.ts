@@ -25,7 +25,13 @@ async function advance(ms: number): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-const request = { longUrl: 'https://x.example/', alias: 'a', ttlDays: 1, idempotencyKey: undefined }
+const request = {
+  longUrl: 'https://x.example/',
+  alias: 'a',
+  ttlDays: 1,
+  creatorId: null,
+  idempotencyKey: undefined,
+}
 
 function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
   const errors: unknown[] = []

@@ -1,5 +1,6 @@
 // Creating links over stores in memory: what is stored, what is reported, and when. test/model
 // explores faults and concurrency.
+import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { createUseCase } from '../../test/kit/links/creator.ts'
 import { INTENT_TTL_MS } from '../links/intent-store.ts'
@@ -46,6 +47,14 @@ test.each([undefined, 'k'])(
     expect(await creating).toMatchObject({ kind: 'created' })
   },
 )
+
+test.each([undefined, 'k'])('a link has its creator, with the key %s', async (idempotencyKey) => {
+  const { links, create } = createUseCase(['gggggg1'])
+  const creatorId = 2n ** 63n - 1n
+  const outcome = await create({ creatorId, idempotencyKey })
+  expect(outcome).toMatchObject({ kind: 'created', link: { creatorId } })
+  expect(await links.find('gggggg1')).toMatchObject({ creatorId })
+})
 
 test('two requests for one target create two links', async () => {
   const { create } = createUseCase(['gggggg1', 'gggggg2'])
@@ -128,6 +137,43 @@ test.each([
   expect(await create({ idempotencyKey: 'k', ...change })).toEqual({ kind: 'key-reused' })
   expect(stored).toEqual(['gggggg1'])
   expect(await links.find('mine')).toBeUndefined()
+})
+
+test('each creator, and the clients without one, have their own keys', async () => {
+  const clients = [null, 1n, 2n, 11n]
+  const { create } = createUseCase(['gggggg1', 'gggggg2', 'gggggg3', 'gggggg4'])
+  const first = []
+  for (const creatorId of clients) {
+    const longUrl = `https://example.com/${creatorId}`
+    const outcome = await create({ creatorId, idempotencyKey: 'k', longUrl })
+    expect(outcome).toMatchObject({
+      kind: 'created',
+      replayed: false,
+      link: { creatorId, longUrl },
+    })
+    first.push({ outcome, request: { creatorId, idempotencyKey: 'k', longUrl } })
+  }
+  for (const { outcome, request } of first) {
+    expect(await create(request)).toEqual({ ...outcome, replayed: true })
+  }
+  expect(await create({ creatorId: 1n, idempotencyKey: 'k' })).toEqual({ kind: 'key-reused' })
+})
+
+test('a replay after the expiry of the link has its creator', async () => {
+  const { create, clock } = createUseCase(['gggggg1'])
+  const request = { creatorId: 7n, idempotencyKey: 'k', ttlDays: 1 }
+  const first = await create(request)
+  clock.nowMs += DAY_MS
+  expect(await create(request)).toEqual({ ...first, replayed: true })
+})
+
+test('without a creator, the stored hashes are those of earlier releases', async () => {
+  const { create, intents } = createUseCase(['gggggg1'])
+  await create({ idempotencyKey: 'k' })
+  const sha256 = (input: string) => createHash('sha256').update(input).digest('hex')
+  expect(await intents.readSerial(sha256('k'))).toMatchObject({
+    bodyHash: sha256('["https://example.com/",null,null]'),
+  })
 })
 
 test('the key is stored as a hash only', async () => {

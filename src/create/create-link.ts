@@ -17,6 +17,9 @@ export interface CreateRequest {
   readonly longUrl: string
   readonly alias: string | undefined
   readonly ttlDays: number | undefined
+  /** `null`: the client has no API key. */
+  readonly creatorId: bigint | null
+  /** Each creator has its own keys, and so have the clients without an API key. */
   readonly idempotencyKey: string | undefined
 }
 
@@ -127,7 +130,7 @@ async function createWithKey(
   given: { request: CreateRequest; key: string; deadlineMs: number },
 ): Promise<CreateOutcome> {
   const { request, deadlineMs } = given
-  const keyHash = sha256(given.key)
+  const keyHash = keyHashOf(given.key, request.creatorId)
   const bodyHash = bodyHashOf(request)
   // Read before a code is taken: a replay must not fail because the pool is empty.
   const reads = createRetries(deadlineMs, deps)
@@ -163,7 +166,7 @@ async function completeIntent(
   let intent = given.intent
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts++) {
     if (deps.monotonicMs() >= deadlineMs) return { kind: 'not-created' }
-    const link = linkOf(intent, request.longUrl)
+    const link = linkOf(intent, request)
     const outcome = await claimCode(deps, link, deadlineMs)
     const invalidated = outcome === 'taken' ? undefined : deps.invalidateCaches(link.code)
     if (invalidated !== undefined) await invalidated // no microtask if there is nothing to await
@@ -199,7 +202,7 @@ async function replayExpired(
   const stored = await reads.run(() => deps.links.readSerial(intent.code))
   if (stored === 'failed' || stored === undefined) return { kind: 'not-created' }
   if (stored.writerId === intent.writerId) {
-    return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
+    return { kind: 'created', link: linkOf(intent, request), replayed: true }
   }
   return { kind: request.alias === undefined ? 'not-created' : 'alias-taken' }
 }
@@ -248,13 +251,13 @@ function newLink(deps: CreateDeps, request: CreateRequest, code: string): Link {
       createdAtMs,
       expiresAtMs: expiryOf(createdAtMs, request.ttlDays),
     },
-    request.longUrl,
+    request,
   )
 }
 
 function linkOf(
   from: Pick<Intent, 'code' | 'writerId' | 'createdAtMs' | 'expiresAtMs'>,
-  longUrl: string,
+  { longUrl, creatorId }: CreateRequest,
 ): Link {
   const { code, writerId, createdAtMs, expiresAtMs } = from
   return {
@@ -262,11 +265,19 @@ function linkOf(
     longUrl,
     createdAtMs,
     expiresAtMs,
-    creatorId: null,
+    creatorId,
     writerId,
     disabledAtMs: null,
     deletedAtMs: null,
   }
+}
+
+/**
+ * The hash of an Idempotency-Key. An intent has no creator of its own: every request that finds it
+ * has the same one. No key contains a space, so that no two pairs have the same hash.
+ */
+function keyHashOf(key: string, creatorId: bigint | null): string {
+  return sha256(creatorId === null ? key : `${creatorId} ${key}`)
 }
 
 /**
@@ -276,7 +287,7 @@ function linkOf(
 function bodyHashOf(request: CreateRequest): string {
   const { longUrl, alias = null, ttlDays = null, ...added } = request
   const others = Object.entries<unknown>(added).filter(
-    ([name, value]) => name !== 'idempotencyKey' && value !== undefined,
+    ([name, value]) => name !== 'creatorId' && name !== 'idempotencyKey' && value !== undefined,
   )
   return sha256(JSON.stringify([longUrl, alias, ttlDays, ...others.sort()]))
 }

@@ -1,6 +1,7 @@
-// The setting of the code pool, which several roles share.
+// The settings of creates that several roles share: the code pool and the API keys.
 import * as z from 'zod'
-import { withDefault } from '../config/config.ts'
+import { dependentSettings, type Setting, withDefault } from '../config/config.ts'
+import { flagSetting, optionalString } from '../config/settings.ts'
 
 /** CODE_POOL. */
 export const codePoolSetting = withDefault({
@@ -9,3 +10,25 @@ export const codePoolSetting = withDefault({
   fallback: 'default',
   schema: z.string().regex(/^[\w./-]{1,128}$/),
 })
+
+/** API_KEYS; `undefined` if unset. */
+const apiKeysSetting: Setting<string | undefined> = {
+  ...optionalString('file or folder of the API keys of clients; changes are applied within 5 s'),
+  allowed: 'the path of a file or a folder of files',
+  fallback: 'unset: no API keys',
+}
+
+/** API_KEYS and API_KEY_REQUIRED. */
+export const apiKeySettings = {
+  API_KEYS: apiKeysSetting,
+  API_KEY_REQUIRED: flagSetting('whether creates without a valid API key are rejected', false),
+} as const
+
+/** Without keys, API_KEY_REQUIRED would reject every create. */
+export const apiKeyDependentSettings = dependentSettings(
+  apiKeySettings,
+  ({ API_KEYS: path, API_KEY_REQUIRED: isRequired }) =>
+    isRequired && path === undefined
+      ? ['API_KEY_REQUIRED is true, but API_KEYS is unset: set API_KEYS, or no create is admitted']
+      : [],
+)

@@ -1,5 +1,5 @@
-// Rate limits by client address: checked before the work, reported in response headers, and
-// enforced with 429. Refers to rules only by name.
+// Rate limits by client address or API key: checked before the work, reported in response headers,
+// and enforced with 429. Refers to rules only by name.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientLimits, ClientVerdict, LimitedClient } from '../limiter/decide/client-limits.ts'
@@ -20,8 +20,8 @@ export interface Limited {
 
 /** The limits that the routes apply. */
 export interface RequestLimits {
-  /** Counts a create request. */
-  onCreate(req: IncomingMessage): Limited
+  /** Counts a create request of a client with the API key of this name, if it has one. */
+  onCreate(req: IncomingMessage, apiKeyName?: string): Limited
   /** Counts a lookup. */
   onLookup(req: IncomingMessage, nowMs: number): Limited
   /** Counts a lookup of an unknown code. */
@@ -67,7 +67,7 @@ export function createRequestLimits(deps: {
     return { admitted, headers, problem: rateLimited(reported) }
   }
   return {
-    onCreate: (req) => limitedOf(limits.countCreate(clientOf(req)), nowMs()),
+    onCreate: (req, keyName) => limitedOf(limits.countCreate(clientOf(req), keyName), nowMs()),
     onLookup: (req, atMs) => limitedOf(limits.countLookup(clientOf(req)), atMs),
     onMiss(req) {
       limits.countMiss(clientOf(req))

@@ -1,8 +1,9 @@
-// The 404 response: a page for browsers, a problem document for programs.
+// The responses for links that do not redirect: 404, and 410 or 451 for blocked targets. Each is a
+// page for browsers, and a problem document for programs.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Negotiator from 'negotiator'
 import { PROBLEM_TYPE, sendProblem } from './problem.ts'
-import { renderNotFoundPage } from './pages/not-found.ts'
+import { renderBlockedPage, renderNotFoundPage } from './pages/not-found.ts'
 import { sendPage } from './pages/send-page.ts'
 
 /** Responds with 404 and the request id that `res` already has. */
@@ -13,6 +14,29 @@ export function sendNotFound(req: IncomingMessage, res: ServerResponse, baseUrl:
     return
   }
   sendPage(res, { status: 404, body: renderNotFoundPage(), cacheControl: 'no-store' })
+}
+
+/** The status for a link whose target is blocked; 404: the response is that for unknown codes. */
+export type BlockedStatus = 404 | 410 | 451
+
+const blockedProblems = { 410: 'link-blocked', 451: 'unavailable-for-legal-reasons' } as const
+
+/** Responds with the status for a link whose target is blocked. */
+export function sendBlocked(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { baseUrl, status }: { readonly baseUrl: string; readonly status: BlockedStatus },
+): void {
+  if (status === 404) {
+    sendNotFound(req, res, baseUrl)
+    return
+  }
+  if (!prefersPage(req)) {
+    const detail = 'The operator of this service blocks the target of this link'
+    sendProblem(res, { name: blockedProblems[status], detail }, baseUrl)
+    return
+  }
+  sendPage(res, { status, body: renderBlockedPage(status), cacheControl: 'no-store' })
 }
 
 /** Whether `Accept` prefers HTML to JSON; a client without a preference gets JSON. */

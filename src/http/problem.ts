@@ -30,6 +30,13 @@ export const problemTypes = {
     meaning:
       'Send the token of ADMIN_TOKEN as Authorization: Bearer. Only the admin port returns this.',
   },
+  'api-key-required': {
+    status: 401,
+    title: 'A create requires an API key',
+    meaning:
+      'Nothing was stored. Send a valid API key of this service in the header X-API-Key. ' +
+      'Keys can expire and be revoked.',
+  },
   forbidden: {
     status: 403,
     title: 'The admin API is not for web pages',
@@ -58,6 +65,12 @@ export const problemTypes = {
     title: 'The alias is taken',
     meaning: 'Another link has this alias. Nothing was stored. Choose another one, or omit it.',
   },
+  'link-blocked': {
+    status: 410,
+    title: 'The target of the link is blocked',
+    meaning:
+      'The operator of this service blocks the target of this link. The link itself is unchanged.',
+  },
   'body-too-large': {
     status: 413,
     title: 'The body is too large',
@@ -79,6 +92,11 @@ export const problemTypes = {
     title: 'The Idempotency-Key was used with another body',
     meaning: 'A key belongs to its first valid body for 24 hours. Use a new key for a new request.',
   },
+  'target-blocked': {
+    status: 422,
+    title: 'The target is blocked',
+    meaning: `The operator of this service blocks the host or the URL. ${retryIsUseless}`,
+  },
   'rate-limited': {
     status: 429,
     title: 'Too many requests',
@@ -90,6 +108,13 @@ export const problemTypes = {
     status: 431,
     title: 'The headers are too large',
     meaning: `The request line and headers may have at most 16 KiB together. ${retryIsUseless}`,
+  },
+  'unavailable-for-legal-reasons': {
+    status: 451,
+    title: 'The target of the link is blocked for legal reasons',
+    meaning:
+      'The operator of this service blocks the target of this link, as required by law. The link ' +
+      'itself is unchanged.',
   },
   internal: {
     status: 500,

@@ -19,6 +19,8 @@ interface KubeCall {
   readonly msMax?: number
   /** A list that fills a cache. @default false */
   readonly isForCache?: boolean
+  /** The media type of the response. @default application/json */
+  readonly accept?: string
   readonly signal?: AbortSignal | undefined
 }
 
@@ -29,6 +31,8 @@ interface KubeStream {
   /** Maximum time without data in milliseconds; then the connection counts as dead. */
   readonly idleMsMax: number
   readonly signal: AbortSignal
+  /** The media type of the response. @default application/json */
+  readonly accept?: string
   /** Called once the response headers have arrived. */
   readonly onOpen?: () => void
 }
@@ -86,7 +90,7 @@ export function createKubeApi(deps: {
   }
   return {
     async call({ method, path, query = {}, body, contentType, msMax = CALL_MS_MAX, ...given }) {
-      const { signal, isForCache = false } = given
+      const { signal, isForCache = false, accept } = given
       const deadline = createDeadline(scheduler, msMax, signal)
       try {
         const response = await send({
@@ -94,6 +98,7 @@ export function createKubeApi(deps: {
           path: path + queryOf(query),
           isForCache,
           signal: deadline.signal,
+          ...(accept !== undefined && { accept }),
           ...(body !== undefined && {
             body: JSON.stringify(body),
             contentType: contentType ?? 'application/json',
@@ -134,7 +139,9 @@ async function* readLines(input: {
   call.signal.addEventListener('abort', onAbort)
   if (call.signal.aborted) closing.abort()
   try {
-    const response = await send({ method: 'GET', path, isForCache: true, signal: closing.signal })
+    const { signal } = closing
+    const accept = call.accept !== undefined && { accept: call.accept }
+    const response = await send({ method: 'GET', path, isForCache: true, signal, ...accept })
     if (response.status >= 300)
       throw errorOfResponse(response, await readBody(response, PAGE_BYTES_MAX))
     call.onOpen?.()

@@ -15,6 +15,9 @@ export interface ListOptions<T extends KubeObject> {
   readonly resource: Resource
   readonly namespace: string
   readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** Requests only the metadata of the objects: the server sends nothing else. @default false */
+  readonly isMetadataOnly?: boolean
   /** Objects of one page, unless they are too large. @default 500 */
   readonly pageObjects?: number
   readonly cache: Pick<ObjectCache<T>, 'replace'>
@@ -22,6 +25,22 @@ export interface ListOptions<T extends KubeObject> {
   readonly trim: (object: KubeObject) => T
   /** Called for each page, also for one that is too long. */
   readonly onPage: () => void
+}
+
+/** The query parameters that select objects. */
+export function selectorsOf({
+  labelSelector,
+  fieldSelector,
+}: Pick<ListOptions<KubeObject>, 'labelSelector' | 'fieldSelector'>) {
+  return {
+    ...(labelSelector !== undefined && { labelSelector }),
+    ...(fieldSelector !== undefined && { fieldSelector }),
+  }
+}
+
+/** The media type of the metadata of objects: of a watch, or of a `List`. */
+export function metadataType(suffix: '' | 'List'): string {
+  return `application/json;as=PartialObjectMetadata${suffix};g=meta.k8s.io;v=v1`
 }
 
 /** Reads all objects page by page into the cache; returns the version to watch from. */
@@ -44,19 +63,21 @@ async function listPages<T extends KubeObject>(
   options: ListOptions<T>,
   { signal, limit }: { signal: AbortSignal; limit: number },
 ): Promise<string> {
-  const { api, resource, namespace, labelSelector, trim } = options
+  const { api, resource, namespace, trim } = options
   const objects: T[] = []
   let continueToken = ''
   const isAborted = () => signal.aborted
   while (!isAborted()) {
     const query = {
-      ...(labelSelector !== undefined && { labelSelector }),
+      ...selectorsOf(options),
       limit: String(limit),
       ...(continueToken !== '' && { continue: continueToken }),
     }
     const path = pathOf(resource, { namespace })
     const bounds = { msMax: LIST_MS_MAX, signal }
-    const page = await api.call({ method: 'GET', path, query, isForCache: true, ...bounds })
+    const accept = options.isMetadataOnly === true && { accept: metadataType('List') }
+    const given = { isForCache: true, ...bounds, ...accept }
+    const page = await api.call({ method: 'GET', path, query, ...given })
     options.onPage()
     if (isAborted()) break
     const { items, metadata } = page as {

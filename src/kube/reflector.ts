@@ -5,7 +5,13 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { type BackOffBounds, createBackOff, WATCH_BACK_OFF } from './back-off.ts'
 import { errorOfStatus, KubeError } from './kube-error.ts'
-import { listAll, type ListOptions, withoutManagedFields } from './list-all.ts'
+import {
+  listAll,
+  type ListOptions,
+  metadataType,
+  selectorsOf,
+  withoutManagedFields,
+} from './list-all.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { type KubeObject, pathOf } from './objects.ts'
 import { createHeartbeat, type Heartbeat } from './heartbeat.ts'
@@ -218,7 +224,7 @@ async function watchFrom<T extends KubeObject>(
   resume: ResumePoint,
   { signal, onOpen, onEvent }: { signal: AbortSignal; onOpen: () => void; onEvent: () => void },
 ): Promise<void> {
-  const { api, resource, namespace, labelSelector, scheduler, random, idleMsMax } = options
+  const { api, resource, namespace, scheduler, random, idleMsMax } = options
   const startedMs = scheduler.nowMs()
   let hasEvent = false
   const lines = api.lines({
@@ -228,8 +234,9 @@ async function watchFrom<T extends KubeObject>(
       allowWatchBookmarks: 'true',
       resourceVersion: resume.version ?? '',
       timeoutSeconds: String(Math.round(WATCH_SECONDS_MIN * (1 + random()))),
-      ...(labelSelector !== undefined && { labelSelector }),
+      ...selectorsOf(options),
     },
+    ...(options.isMetadataOnly === true && { accept: metadataType('') }),
     idleMsMax: idleMsMax ?? IDLE_MS_MAX,
     signal,
     onOpen,

@@ -161,10 +161,16 @@ test('standalone.yaml has the limits of the contract', () => {
   const parsed = parse(text)
   if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
   expect(parsed.warnings).toEqual([])
-  const found = ['create', 'redirect', 'unknown'].map((route) => {
+  const described = [
+    ['create', 'client', '192.0.2.1'],
+    ['create', 'api_key', 'shop'],
+    ['redirect', 'client', '192.0.2.1'],
+    ['unknown', 'client', '192.0.2.1'],
+  ] as const
+  const found = described.map(([route, key, value]) => {
     const entries = [
       { key: 'route', value: route },
-      { key: 'client', value: '192.0.2.1' },
+      { key, value },
     ]
     const match = matchDescriptor({
       rules: parsed.rules,
@@ -175,10 +181,11 @@ test('standalone.yaml has the limits of the contract', () => {
     const [rule, ...more] = match.rules
     expect(more).toEqual([])
     const { requests, windowUs, burst } = rule?.limit ?? {}
-    return [rule?.name, rule?.algorithm.name, requests, windowUs, burst]
+    return [rule?.name, rule?.algorithm.name, requests, windowUs, burst, ...(rule?.replaces ?? [])]
   })
   expect(found).toEqual([
     ['creates-per-client', 'token_bucket', 50, 1_000_000, 500],
+    ['creates-per-api-key', 'token_bucket', 20, 1_000_000, 200, 'creates-per-client'],
     ['redirects-per-client', 'token_bucket', 5000, 1_000_000, 10_000],
     ['unknown-codes-per-client', 'sliding_window_counter', 600, 60_000_000, 600],
   ])

@@ -6,6 +6,8 @@ import type { Link } from './link.ts'
 export interface Target {
   readonly longUrl: string
   readonly expiresAtMs: number | null
+  /** The version of the list of blocked targets that last allowed the target. */
+  allowedBy?: number | undefined
 }
 
 /** The target of a link that redirects until it expires; `undefined` for all other links. */

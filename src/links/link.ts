@@ -9,7 +9,7 @@ export interface Link {
   readonly longUrl: string | null
   readonly createdAtMs: number
   readonly expiresAtMs: number | null
-  /** Reserved by the specification; always `null` so far. */
+  /** The creator whose API key created the link; `null` if it was created without one. */
   readonly creatorId: bigint | null
   /** Identifies the write: unique for each request, so that an unknown outcome can be resolved. */
   readonly writerId: string

@@ -50,7 +50,8 @@ function hasUserinfo(text: string): boolean {
   return authority.exec(text.replace(removedByParser, ''))?.[1]?.includes('@') === true
 }
 
-function withoutTrailingDots(hostname: string): string {
+/** `hostname` without the dots at its end. */
+export function withoutTrailingDots(hostname: string): string {
   let end = hostname.length
   while (hostname.endsWith('.', end)) end--
   return hostname.slice(0, end)

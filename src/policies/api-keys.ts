@@ -1,5 +1,6 @@
-// API keys of RateLimitPolicies: hashes the values of Secrets, and selects those that a policy
-// references. Pure; only hashes leave this file, and no message contains a value.
+// API keys of RateLimitPolicies: hashes the values of Secrets, or reads the hashes in their lists
+// of API keys, and selects those that a policy references. Pure; only hashes leave this file, and
+// no message contains a value.
 import { hash } from 'node:crypto'
 import type { ApiKeys, ApiKeySecret, PolicyEntry } from './policy.ts'
 
@@ -8,6 +9,12 @@ export const API_KEYS_LABEL = 'curtail.dev/api-keys'
 
 /** Maximum number of values of a Secret; the rest is ignored. */
 const KEYS_MAX = 1000
+/** A value whose data key ends with it is a list of API keys, which `curtail key` writes. */
+const LIST_SUFFIX = '.ndjson'
+/** Maximum number of lines of a list; the rest is ignored. */
+const LIST_LINES_MAX = 10_000
+const EMPTY_OR_COMMENT = /^[ \t\r]*(?:#|$)/
+const LISTED_HASH = /^sha256:[0-9a-f]{64}$/
 /** The maximum length of `value` in a policy. */
 const KEY_BYTES_MAX = 512
 const LISTED_MAX = 3
@@ -15,7 +22,10 @@ const NEWLINE = /\r?\n$/
 /** Bytes that no value of an HTTP header has. */
 const FORBIDDEN_IN_HEADERS = /^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/
 
-/** Hashes the values of a Secret's `data`, which are base64. */
+/**
+ * Hashes the values of a Secret's `data`, which are base64. A list contributes the hashes that it
+ * contains, also of expired keys: the create pods compare the times with their clocks.
+ */
 export function hashApiKeys(
   data: Readonly<Record<string, string>>,
 ): Pick<ApiKeySecret, 'hashes' | 'problems'> {
@@ -24,19 +34,64 @@ export function hashApiKeys(
   const names = Object.keys(data).sort()
   for (const name of names.slice(0, KEYS_MAX)) {
     const bytes = Buffer.from(data[name] ?? '', 'base64')
-      .toString('latin1')
-      .replace(NEWLINE, '')
-    const cause = faultOf(bytes)
-    if (cause === undefined) hashes.push(hashOf(bytes))
-    else if (problems.length <= LISTED_MAX) problems.push(`the value of ${name} ${cause}`)
+    const value = name.endsWith(LIST_SUFFIX)
+      ? readList(bytes.toString('utf8'))
+      : hashValue(bytes.toString('latin1').replace(NEWLINE, ''))
+    for (const hash of value.hashes) hashes.push(hash)
+    if (value.problem !== undefined && problems.length <= LISTED_MAX)
+      problems.push(`the value of ${name} ${value.problem}`)
   }
   if (names.length > KEYS_MAX)
     problems.unshift(`it has ${names.length} values, and only ${KEYS_MAX} are used`)
   return { hashes, problems }
 }
 
-function hashOf(bytes: string): string {
-  return `sha256:${hash('sha256', Buffer.from(bytes, 'latin1'))}`
+/** The hashes of a value, and why it or some of its lines are ignored. */
+interface HashedValue {
+  readonly hashes: readonly string[]
+  readonly problem?: string | undefined
+}
+
+function hashValue(bytes: string): HashedValue {
+  const problem = faultOf(bytes)
+  if (problem !== undefined) return { hashes: [], problem }
+  return { hashes: [`sha256:${hash('sha256', Buffer.from(bytes, 'latin1'))}`] }
+}
+
+/**
+ * Reads a list: JSON per line; empty lines, and lines that start with `#`, are ignored. As in the
+ * create pods, spaces, tabs and carriage returns can be around a line, and a byte order mark is
+ * ignored at the start of the list only.
+ */
+function readList(content: string): HashedValue {
+  const hashes: string[] = []
+  const faulty: number[] = []
+  const lines = content.replace(/^\ufeff/, '').split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  lines.slice(0, LIST_LINES_MAX).forEach((line, at) => {
+    if (EMPTY_OR_COMMENT.test(line)) return
+    const listed = listedHashOf(line)
+    if (listed === undefined) faulty.push(at + 1)
+    else hashes.push(listed)
+  })
+  const problems: string[] = []
+  if (lines.length > LIST_LINES_MAX)
+    problems.push(`has ${lines.length} lines, and only ${LIST_LINES_MAX} are used`)
+  if (faulty.length > 0) {
+    const numbers = faulty.slice(0, LISTED_MAX).join(', ')
+    const more = faulty.length > LISTED_MAX ? ' and others' : ''
+    problems.push(`has no API key in ${faulty.length} of its lines: ${numbers}${more}`)
+  }
+  return { hashes, problem: problems.length > 0 ? problems.join(', and it ') : undefined }
+}
+
+function listedHashOf(line: string): string | undefined {
+  try {
+    const { hash: listed } = JSON.parse(line) as { readonly hash?: unknown }
+    return typeof listed === 'string' && LISTED_HASH.test(listed) ? listed : undefined
+  } catch {
+    return undefined // not JSON, or null
+  }
 }
 
 function faultOf(bytes: string): string | undefined {

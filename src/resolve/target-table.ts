@@ -116,6 +116,7 @@ function withTimes(longUrl: string, fields: Float64Array, offset: number): Cache
     readAtMs: fields[offset + READ_AT] ?? 0,
     fromMs: fields[offset + FROM] ?? 0,
     untilMs: fields[offset + UNTIL] ?? 0,
+    allowedBy: undefined, // so that setting it later does not change the layout of the object
   }
 }
 

@@ -1,6 +1,7 @@
 // Keeps CodePools full: all replicas watch CodePools and refill Jobs, and the leader creates a Job
 // when a level is low. The controller has no code secret and generates no codes. With ADS_PORT it
-// also sends the rules of RateLimitPolicies to limiters.
+// also sends the rules of RateLimitPolicies to limiters. With LIST_PODS_SELECTOR it annotates the
+// pods that mount operator lists.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createAdminApp } from '../http/admin/app.ts'
@@ -14,6 +15,8 @@ import { createPoolController, type PoolController } from '../kube/code-pool/poo
 import { createTemplateFile } from '../kube/code-pool/template-file.ts'
 import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
 import { createElection, type Election } from '../kube/lease.ts'
+import { openListController } from '../kube/list-sync/list-controller.ts'
+import { listSyncDependentSettings, listSyncSettings } from '../kube/list-sync/settings.ts'
 import {
   createPolicyController,
   type PolicyController,
@@ -45,6 +48,7 @@ const settings = {
   ADMIN_PORT: adminPortSetting,
   ...controllerSettings,
   ...policySettings,
+  ...listSyncSettings,
   ...cassandraSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
@@ -69,7 +73,12 @@ export const role = defineRole({
     'leader also sends the rules of RateLimitPolicies to limiters. In a pod, only\n' +
     'REFILL_POD_TEMPLATE, CASSANDRA_CONTACT_POINTS and CASSANDRA_LOCAL_DC are required.',
   settings,
-  dependent: [...cassandraDependentSettings, ...policyDependentSettings, distinctPorts],
+  dependent: [
+    ...cassandraDependentSettings,
+    ...policyDependentSettings,
+    listSyncDependentSettings,
+    distinctPorts,
+  ],
   run: async ({ config, args }) => {
     rejectArguments('controller', args)
     const access = await openAccess(config)
@@ -115,7 +124,8 @@ async function start(context: Context, access: ClusterAccess): Promise<void> {
   const openDeps = () => openControllerDeps(context, { api, election, identity })
   const pools = openPools(context, { ...openDeps(), namespace, onSynced })
   const policies = openPolicies(context, { ...openDeps(), namespace })
-  const controllers = policies === undefined ? [pools] : [pools, policies]
+  const lists = openListController(context, { api: fence(election.isLeading, api), namespace })
+  const controllers = [pools, policies, lists].filter((one) => one !== undefined)
   isStuck = () => election.isStuck() || controllers.some((controller) => controller.isStuck())
   runControllers(context, { controllers, election, synced })
   const namespaces = config.WATCH_NAMESPACES ?? [namespace]

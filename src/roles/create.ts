@@ -17,7 +17,10 @@ import { createLinkCreator } from '../create/create-link.ts'
 import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { createBatchImporter } from '../transfer/import-batch.ts'
-import { codePoolSetting } from '../create/settings.ts'
+import { type ClientKeys, openClientKeys } from '../create/client-keys.ts'
+import { apiKeyDependentSettings, apiKeySettings, codePoolSetting } from '../create/settings.ts'
+import { type BlockedChecks, openBlockedTargets } from '../resolve/blocked/open-blocked-targets.ts'
+import { blockedTargetsSetting } from '../resolve/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
@@ -35,6 +38,8 @@ const settings = {
   ADMIN_PORT: http.adminPortSetting,
   ADMIN_TOKEN: http.adminTokenSetting,
   CODE_POOL: codePoolSetting,
+  ...apiKeySettings,
+  BLOCKED_TARGETS: blockedTargetsSetting,
   ...linkStoreSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
@@ -51,7 +56,7 @@ export const role = defineRole({
     'Serves POST /v1/urls and the web pages. Stores links in Cassandra, with codes from the\n' +
     'pool CODE_POOL. Serves the admin API if ADMIN_TOKEN is set.',
   settings,
-  dependent: [...linkStoreDependentSettings, http.distinctPorts],
+  dependent: [...linkStoreDependentSettings, http.distinctPorts, apiKeyDependentSettings],
   run: async ({ config, args }) => {
     rejectArguments('create', args)
     const service = await openService({
@@ -59,7 +64,13 @@ export const role = defineRole({
       config,
       dependencies: ['store', 'cache'],
     })
-    attach({ config, service, components: openComponents(config, service) })
+    // Before the stores: once they respond, the process is ready.
+    const [keys, blocked] = await Promise.all([
+      openClientKeys(config, service, Date.now),
+      openBlockedTargets(config.BLOCKED_TARGETS, service),
+    ])
+    const components = openComponents(config, service)
+    attach({ config, service, components, keys, blocked })
     return { stop: service.stop }
   },
 })
@@ -117,8 +128,14 @@ function openComponents(config: Config, service: Service) {
 }
 
 /** Attaches the apps to their listeners. */
-function attach(given: { config: Config; service: Service; components: Components }): void {
-  const { config, service, components } = given
+function attach(given: {
+  config: Config
+  service: Service
+  components: Components
+  keys: ClientKeys
+  blocked: BlockedChecks
+}): void {
+  const { config, service, components, keys, blocked } = given
   const { log, metrics, health, publicHttp, adminHttp } = service
   const { links, intents, supply, nowMs, invalidator } = components
   const { BASE_URL: baseUrl, ADMIN_TOKEN: token } = config
@@ -137,8 +154,10 @@ function attach(given: { config: Config; service: Service; components: Component
   const createAppDeps = {
     baseUrl,
     schema: createBodySchema(ownHosts),
+    keys,
     limits: noLimits, // the edge applies them
     create: createLinkCreator(createDeps),
+    isBlocked: blocked.ofCreates(),
     metrics,
     log,
   }
@@ -149,7 +168,10 @@ function attach(given: { config: Config; service: Service; components: Component
   })
   const { isStoreAvailable } = createDeps
   const imports = {
-    importBatch: createBatchImporter({ ...createDeps, ownHosts }),
+    importBatch: createBatchImporter({
+      ...createDeps,
+      ownHosts,
+    }),
     isStoreAvailable,
   }
   const api = { operations, links, imports, readPools: components.pools.report, nowMs }

@@ -10,6 +10,7 @@ import { createStreamReport, openReport, type Report } from '../clients/import/r
 import { createRowSender } from '../clients/import/send-rows.ts'
 import { parseRate } from '../clients/parse-rate.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
+import { operatorSetting } from '../http/admin/operator-setting.ts'
 import { createProgressLine, type ProgressLine } from '../process/progress-line.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
@@ -36,10 +37,10 @@ export const role = defineRole({
     'default FILE.report.ndjson, or stderr for the standard input.\n' +
     'Exit codes: 0 if each row is imported or has expired; 1 if the import failed, so that a\n' +
     `retry is useful; 2 for wrong usage; ${EXIT_INCOMPLETE} for conflicts or invalid rows.`,
-  settings: clientSettings,
+  settings: { ...clientSettings, OPERATOR: operatorSetting },
   run: async ({ config, args, signal }) => {
     const options = parseImportArgs(args)
-    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
+    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN, operator: config.OPERATOR }
     const { stderr } = process
     const isShown = stderr.isTTY && options.report !== undefined
     const display = createProgressLine(stderr, { items: 'rows', isShown })

@@ -1,7 +1,12 @@
 // The redirect pods look up codes in memory, then in the shared cache, then in the store. They do
 // not write to the store, and load neither the pages nor the code that creates links.
 import { createLinkFinder } from '../resolve/find-link.ts'
-import { staleSecondsSetting } from '../resolve/settings.ts'
+import { type BlockedChecks, openBlockedTargets } from '../resolve/blocked/open-blocked-targets.ts'
+import {
+  blockedStatusSetting,
+  blockedTargetsSetting,
+  staleSecondsSetting,
+} from '../resolve/settings.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { noLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
@@ -26,6 +31,8 @@ const settings = {
   ADMIN_PORT: http.adminPortSetting,
   REDIRECT_STATUS: http.redirectStatusSetting,
   STALE_SECONDS: staleSecondsSetting,
+  BLOCKED_TARGETS: blockedTargetsSetting,
+  BLOCKED_STATUS: blockedStatusSetting,
   ...linkStoreSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
@@ -53,12 +60,12 @@ export const role = defineRole({
       config,
       dependencies: ['store', 'cache'],
     })
-    serve(config, service)
+    serve(config, service, await openBlockedTargets(config.BLOCKED_TARGETS, service))
     return { stop: service.stop }
   },
 })
 
-function serve(config: Config, service: Service): void {
+function serve(config: Config, service: Service, blocked: BlockedChecks): void {
   const { log, metrics, health, publicHttp, adminHttp, signal } = service
   const { BASE_URL: baseUrl } = config
   const { cache, links } = openLinkStores(config, service)
@@ -78,6 +85,8 @@ function serve(config: Config, service: Service): void {
     log,
     baseUrl,
     redirectStatus: config.REDIRECT_STATUS,
+    isBlocked: blocked.ofRedirects(),
+    blockedStatus: config.BLOCKED_STATUS,
     servedPaths: new Set(),
   })
   publicHttp.attach({ baseUrl, app: createRedirectApp({ log, baseUrl }), fastPath })

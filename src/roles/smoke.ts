@@ -24,6 +24,13 @@ const settings = {
     max: 10_000,
     fallback: 200,
   }),
+  SMOKE_API_KEY: {
+    about: 'API key of the creates; required if the service requires API keys',
+    allowed: 'an API key',
+    fallback: 'unset',
+    schema: z.string().optional(),
+    secret: true,
+  },
   CODE_POOL: { ...codePoolSetting, about: 'pool whose level must not be below its low-water mark' },
   ...clientSettings,
 } as const
@@ -106,7 +113,11 @@ async function send(url: URL, init: RequestInit) {
 function postLink(config: Config, body: object, headers: Record<string, string> = {}) {
   return send(new URL('/v1/urls', config.SMOKE_URL), {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...headers },
+    headers: {
+      'Content-Type': 'application/json',
+      ...(config.SMOKE_API_KEY !== undefined && { 'X-API-Key': config.SMOKE_API_KEY }),
+      ...headers,
+    },
     body: JSON.stringify(body),
   })
 }
@@ -122,6 +133,8 @@ async function createLink(config: Config) {
     const seconds = Number(response.headers.get('retry-after'))
     throw new StepError('POST /v1/urls returned 429', Math.max(seconds * 1000, PAUSE_MS))
   }
+  if (response.status === 401)
+    throw new StepError('POST /v1/urls returned 401: SMOKE_API_KEY must be a valid API key')
   if (response.status !== 201)
     throw new StepError(`POST /v1/urls returned ${renderResponse(response)}, not 201`)
   const link = linkShape.safeParse(parseJson(response.body))

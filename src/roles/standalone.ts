@@ -5,7 +5,9 @@ import { rateLimitsSetting, readClientRules } from '../limiter/rules/client-rule
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
+import { type BlockedChecks, openBlockedTargets } from '../resolve/blocked/open-blocked-targets.ts'
 import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
+import { blockedStatusSetting, blockedTargetsSetting } from '../resolve/settings.ts'
 import { type AdminApiDeps, adminRoutes } from '../http/admin/api.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
@@ -24,7 +26,9 @@ import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, stringSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
+import { type ClientKeys, openClientKeys } from '../create/client-keys.ts'
 import { createLinkCreator } from '../create/create-link.ts'
+import { apiKeyDependentSettings, apiKeySettings } from '../create/settings.ts'
 import { refillPool } from '../pools/refill-pool.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { sweep } from '../admin/sweep.ts'
@@ -45,7 +49,10 @@ const settings = {
   ADMIN_TOKEN: http.adminTokenSetting,
   DATA_DIR: stringSetting('folder of the database, used by only one process', './data'),
   RATE_LIMITS: rateLimitsSetting,
+  ...apiKeySettings,
   REDIRECT_STATUS: http.redirectStatusSetting,
+  BLOCKED_TARGETS: blockedTargetsSetting,
+  BLOCKED_STATUS: blockedStatusSetting,
   LOG_LEVEL: logLevelSetting,
 } as const
 
@@ -65,7 +72,7 @@ export const role = defineRole({
     'Runs the whole service in one process, with an SQLite database in DATA_DIR.\n' +
     '--greet prints the address of the service and two example commands.',
   settings,
-  dependent: [http.distinctPorts],
+  dependent: [http.distinctPorts, apiKeyDependentSettings],
   run: async ({ config, args }) => {
     const unknown = args.find((arg) => arg !== '--greet')
     if (unknown !== undefined) throw new UsageError(`standalone takes only --greet, not ${unknown}`)
@@ -90,7 +97,12 @@ async function startService(config: Config) {
     service.onStop(components.close)
     const baseUrl = config.BASE_URL ?? `http://localhost:${publicHttp.port}`
     const limits = limitsOf(rules, metrics)
-    for (const task of attach({ config, components, baseUrl, limits, service })) {
+    const [keys, blocked] = await Promise.all([
+      openClientKeys(config, service, Date.now),
+      openBlockedTargets(config.BLOCKED_TARGETS, service),
+    ])
+    const given = { config, components, baseUrl, limits, keys, blocked, service }
+    for (const task of attach(given)) {
       service.onStop(() => task.stop())
     }
     health.note('store', 'up')
@@ -173,15 +185,20 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
   return { codes: { ...codes, readPoolSerial }, pools, refill }
 }
 
+/** What the apps are built from. */
+interface AppDeps {
+  readonly config: Config
+  readonly components: Components
+  readonly baseUrl: string
+  readonly limits: RequestLimits
+  readonly keys: ClientKeys
+  readonly blocked: BlockedChecks
+  readonly service: Service
+}
+
 /** Attaches the apps to their listeners and starts the background tasks. */
-function attach(given: {
-  config: Config
-  components: Components
-  baseUrl: string
-  limits: RequestLimits
-  service: Service
-}): Background[] {
-  const { config, components, baseUrl, limits, service } = given
+function attach(given: AppDeps): Background[] {
+  const { config, components, baseUrl, limits, keys, blocked, service } = given
   const { log, metrics, signal, publicHttp, adminHttp, onTaskError } = service
   const { links } = components
   const nowMs = Date.now
@@ -218,8 +235,10 @@ function attach(given: {
   const createAppDeps = {
     baseUrl,
     schema: createBodySchema(ownHosts),
+    keys,
     limits,
     create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onTaskError('create-link') }),
+    isBlocked: blocked.ofCreates(),
     metrics,
     log,
   }
@@ -233,23 +252,18 @@ function attach(given: {
     log,
     baseUrl,
     redirectStatus,
+    isBlocked: blocked.ofRedirects(),
+    blockedStatus: config.BLOCKED_STATUS,
     servedPaths,
   })
   publicHttp.attach({ baseUrl, app, fastPath })
   const imports = { importBatch: createBatchImporter({ ...createDeps, ownHosts }) }
-  const admin = adminAppOf({ config, components, baseUrl, finder, service, imports })
+  const admin = adminAppOf({ ...given, finder, imports })
   adminHttp.attach({ baseUrl, app: admin })
   return [maintenance, sweeps]
 }
 
-function adminAppOf(given: {
-  config: Config
-  components: Components
-  baseUrl: string
-  finder: LinkFinder
-  service: Service
-  imports: AdminApiDeps['imports']
-}) {
+function adminAppOf(given: AppDeps & { finder: LinkFinder; imports: AdminApiDeps['imports'] }) {
   const { config, components, baseUrl, finder, service, imports } = given
   const { health, metrics, log } = service
   const { links, pools } = components

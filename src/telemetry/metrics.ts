@@ -2,6 +2,7 @@
 // have few values: never a code, an address or a path.
 import { Registry, collectDefaultMetrics } from 'prom-client'
 import { controllerMetrics } from './controller-metrics.ts'
+import { listMetrics } from './list-metrics.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { type MetricFactory, createMetricFactory } from './metric-factory.ts'
 
@@ -270,6 +271,7 @@ export function createMetrics() {
   return {
     registry,
     ...linkMetrics(factory),
+    ...listMetrics(factory),
     ...linkCacheMetrics(factory),
     ...codeMetrics(factory),
     ...limiterMetrics(factory),

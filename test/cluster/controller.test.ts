@@ -13,7 +13,7 @@ import {
 } from './code-pools.ts'
 import { type CreatePod, startCreatePod } from './create-pod.ts'
 import { type AuditedCall, readAuditedCalls, openKubeApi } from './kube-api.ts'
-import { ensureRelease, FULL_NAME, INSTALL_MS_MAX, RELEASE } from './release.ts'
+import { ensureRelease, FULL_NAME, INSTALL_MS_MAX, RELEASE, runInController } from './release.ts'
 
 const TEST_MS_MAX = 5 * 60_000
 const WAIT_MS_MAX = 120_000
@@ -197,6 +197,10 @@ test(
     )
     const usedBy = (calls: readonly AuditedCall[]) =>
       [...new Set(calls.map(({ verb, resource }) => `${verb} ${resource}`))].sort()
+    await runInController('key', 'create', 'audited')
+    await runInController('key', 'revoke', 'audited')
+    await runInController('block', 'add', 'audited.example')
+    await runInController('block', 'remove', 'audited.example')
     await waitFor(
       'an update of an event series',
       async () => usedBy(await readAuditedCalls()).includes('patch events.k8s.io/events'),

@@ -40,15 +40,17 @@ async function codeSecret(): Promise<unknown> {
 }
 
 test(
-  'an uninstall keeps the volume claim, the code secret and the Lease; a reinstall has the links',
+  'an uninstall keeps the claim, the Secrets, the lists and the Lease; a reinstall has the links',
   async () => {
     const code = await createLink(await edgeUrl(), 'https://example.com/stays')
     const secret = await codeSecret()
     await uninstall()
     const kept = [
+      `configmap/${FULL_NAME}-blocked-targets`,
       // The leading controller creates it; the next release uses it.
       'lease.coordination.k8s.io/curtail-controller',
       `persistentvolumeclaim/data-${FULL_NAME}-cassandra-0`,
+      `secret/${FULL_NAME}-api-keys`,
       `secret/${FULL_NAME}-code-secret`,
     ]
     // helm does not wait for terminating pods.

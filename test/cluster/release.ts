@@ -123,6 +123,17 @@ export async function podsOf(component: string): Promise<readonly string[]> {
   return (await activePods(component)).map(({ metadata }) => metadata.name)
 }
 
+/** The addresses of a component's pods, without those that are terminating. */
+export async function addressesOf(component: string): Promise<readonly string[]> {
+  return (await activePods(component)).map(({ status }) => status.podIP ?? '')
+}
+
+/** Runs an operator command, such as `block add`, in a controller pod; resolves to its stdout. */
+export async function runInController(...command: readonly string[]): Promise<string> {
+  const pod = ['exec', `deployment/${FULL_NAME}-controller`, '--namespace', RELEASE]
+  return kubectl(...pod, '--', '/nodejs/bin/node', '/app/main.js', ...command)
+}
+
 /** The response of each pod of a component on its admin port. */
 async function fetchFromEach(component: string, path: string): Promise<readonly string[]> {
   const get = async ({ status }: Pod) => {

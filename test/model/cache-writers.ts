@@ -57,7 +57,13 @@ export async function create(
       invalidateCaches: hooks.invalidateCaches,
       newWriterId: () => 'w',
     },
-    { longUrl: 'https://x.example/', alias: CODE, ttlDays: undefined, idempotencyKey: undefined },
+    {
+      longUrl: 'https://x.example/',
+      alias: CODE,
+      ttlDays: undefined,
+      creatorId: null,
+      idempotencyKey: undefined,
+    },
   )
   if (outcome.kind === 'created') await perform('now', ['201'])
 }

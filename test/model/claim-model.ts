@@ -62,7 +62,13 @@ function processOf(client: Client, startMs: number, { mutate }: ClaimSetup): Pro
     async run(perform) {
       await perform('local', ['request', name])
       const deps = depsOf(perform, name, startMs)
-      const request = { longUrl: body, alias, ttlDays: 1, idempotencyKey: key }
+      const request = {
+        longUrl: body,
+        alias,
+        ttlDays: 1,
+        creatorId: null,
+        idempotencyKey: key,
+      }
       const outcome = await createLink(mutate?.(deps, { client, perform }) ?? deps, request)
       if (outcome.kind !== 'created') return [outcome.kind, '', 0, false]
       return ['created', outcome.link.code, outcome.link.expiresAtMs, outcome.replayed]

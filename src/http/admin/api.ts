@@ -8,6 +8,7 @@ import type { PoolStatus } from '../../pools/watch-pools.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
+import { recordAction, recordFaults } from './audit.ts'
 import { importLinks, type ImportRouteDeps } from './import-links.ts'
 import { listLinks } from './list-links.ts'
 import { renderLink } from './render-link.ts'
@@ -32,6 +33,7 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
   const { operations, nowMs } = deps
   const router = Router({ strict: true, caseSensitive: true })
   const respond = (res: Response, result: LinkResult, erased = false) => {
+    recordAction(res, { outcome: result.kind === 'link' ? 'success' : result.kind })
     if (result.kind === 'not-found') {
       sendProblem(res, { name: 'not-found', detail: 'No record has this code' }, baseUrl)
     } else if (result.kind !== 'link') {
@@ -42,12 +44,11 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
       res.set('Cache-Control', 'no-store').json(renderLink(result.link, nowMs()))
     }
   }
-  const onLink =
-    (operate: (code: string) => Promise<LinkResult>, erased = false) =>
-    async (req: Request<{ code: string }>, res: Response) => {
+  const onLink = (operate: (code: string) => Promise<LinkResult>, erased = false) =>
+    recordFaults(async (req: Request<{ code: string }>, res: Response) => {
       const { code } = req.params
       respond(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
-    }
+    })
   router.get('/links', listLinks(deps, baseUrl))
   router.post('/links/import', importLinks(deps.imports, baseUrl))
   router.get('/links/:code', onLink(operations.show))

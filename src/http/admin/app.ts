@@ -9,6 +9,7 @@ import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
 import { sendMetrics } from '../send-metrics.ts'
 import { adminAccess } from './access.ts'
+import { auditActions } from './audit.ts'
 
 /** Dependencies of the admin port; without `api` it serves only probes and metrics. */
 export interface AdminAppDeps {
@@ -26,7 +27,7 @@ const allowedMethods = { '/livez': READ, '/readyz': READ, '/metrics': READ } as 
 
 /** Creates the app. */
 export function createAdminApp(deps: AdminAppDeps): Express {
-  const { health, metrics, baseUrl } = deps
+  const { health, metrics, log, baseUrl } = deps
   const app = bareApp()
   app.get('/livez', (_req, res) => {
     res.json({ status: 'live' })
@@ -38,7 +39,7 @@ export function createAdminApp(deps: AdminAppDeps): Express {
   app.get('/metrics', sendMetrics(metrics.registry))
   rejectOtherMethods(app, allowedMethods, baseUrl)
   if (deps.api !== undefined) {
-    app.use('/admin', adminAccess(deps), deps.api)
+    app.use('/admin', auditActions(log), adminAccess(deps), deps.api)
   }
   app.use((_req, res) => {
     sendProblem(res, { name: 'not-found', detail: 'The admin port serves nothing here' }, baseUrl)

@@ -1,8 +1,9 @@
 // `POST /admin/links/import`: imports a batch of links. A bad row never fails the others.
 import type { Request, RequestHandler, Response } from 'express'
 import type { BatchImporter } from '../../transfer/import-batch.ts'
-import { BATCH_BYTES_MAX, BATCH_ROWS_MAX } from '../../transfer/import-result.ts'
+import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type ImportResult } from '../../transfer/import-result.ts'
 import { type Problem, sendProblem } from '../problem.ts'
+import { recordAction, recordFaults } from './audit.ts'
 
 /** Dependencies of the route. */
 export interface ImportRouteDeps {
@@ -38,7 +39,7 @@ const unavailable: Problem = {
 
 /** Responds with one result per row, in order. */
 export function importLinks(deps: ImportRouteDeps, baseUrl: string): RequestHandler {
-  return async (req, res) => {
+  return recordFaults(async (req, res) => {
     const read = await readRows(req, res)
     if (read === 'aborted') return
     if ('problem' in read) {
@@ -47,9 +48,17 @@ export function importLinks(deps: ImportRouteDeps, baseUrl: string): RequestHand
       sendProblem(res, unavailable, baseUrl)
     } else {
       const results = await deps.importBatch(read.rows)
+      recordBatch(res, results)
       res.set('Cache-Control', 'no-store').json({ results })
     }
-  }
+  })
+}
+
+/** Records a batch; if its outcome is not a success, it may have created more links than known. */
+function recordBatch(res: Response, results: readonly ImportResult[]): void {
+  const isConfirmed = results.every(({ result }) => result !== 'failed')
+  const links = results.filter(({ result }) => result === 'created').length
+  recordAction(res, { outcome: isConfirmed ? 'success' : 'store-unavailable', links })
 }
 
 /** The rows of the body; a line that is not JSON is `undefined`, an invalid row. */

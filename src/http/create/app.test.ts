@@ -1,5 +1,6 @@
 // Every path that the create app serves is reserved: no alias can hide a page.
 import { expect, test } from '@jest/globals'
+import { noClientKeys } from '../../create/client-keys.ts'
 import { isReserved, servedSegments } from '../../links/reserved.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -12,6 +13,8 @@ test('the first segments of its paths are the reserved ones that the service ser
     baseUrl: 'https://curtail.example',
     schema: createBodySchema(new Set()),
     create: () => Promise.reject(new Error('no request is sent')),
+    isBlocked: () => false,
+    keys: noClientKeys,
     limits: noLimits,
     metrics: createMetrics(),
     log: createLog({ role: 'test', level: 'silent' }),

@@ -84,6 +84,7 @@ test('the response to a valid form has the short link', async () => {
     longUrl: 'https://example.com/?a=1&b=2',
     alias: 'mine',
     ttlDays: 2,
+    creatorId: null,
     idempotencyKey: undefined,
   })
   expect(await countOf('created')).toBe(before + 1)

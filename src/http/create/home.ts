@@ -4,8 +4,8 @@ import type { Request, Response } from 'express'
 import { type HomeView, renderHomePage, type ShownLink } from '../pages/home.ts'
 import { sendPage } from '../pages/send-page.ts'
 import { type Problem, problemHeaders, problemTypes, sendProblem } from '../problem.ts'
-import { setLimitHeaders } from '../limit-requests.ts'
 import { readBody } from '../read-body.ts'
+import { admitCreate } from './admit-create.ts'
 import { parseCreateBody } from './create-request.ts'
 import { emptyForm, type ParsedForm, parseForm, placeProblem } from './home-form.ts'
 import {
@@ -20,8 +20,9 @@ import {
 const formType = /^application\/x-www-form-urlencoded[\t ]*(;|$)/i
 
 /** The handler of GET /. */
-export function getHome({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
-  const body = renderHomePage({ baseUrl, values: emptyForm, faults: {} })
+export function getHome({ baseUrl, keys }: Pick<CreateRouteDeps, 'baseUrl' | 'keys'>) {
+  const isKeyRequired = keys.isRequired
+  const body = renderHomePage({ baseUrl, values: emptyForm, faults: {}, isKeyRequired })
   return (_req: Request, res: Response): void => {
     sendPage(res, { status: 200, body, cacheControl: 'no-cache' })
   }
@@ -30,10 +31,9 @@ export function getHome({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
 /** The handler of POST /. */
 export function postHome(deps: CreateRouteDeps) {
   return async (req: Request, res: Response): Promise<void> => {
-    const limited = deps.limits.onCreate(req)
-    setLimitHeaders(res, limited)
-    if (limited.problem !== undefined) {
-      sendFaultyPage(deps, res, { problem: limited.problem, values: emptyForm })
+    const admission = admitCreate(deps, req, res)
+    if ('problem' in admission) {
+      sendFaultyPage(deps, res, { problem: admission.problem, values: emptyForm })
       return
     }
     if (!formType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
@@ -49,7 +49,7 @@ export function postHome(deps: CreateRouteDeps) {
       return
     }
     const form = parseForm(bytes)
-    const created = await createFromForm(deps, form)
+    const created = await createFromForm(deps, form, admission.creatorId)
     if ('problem' in created) {
       sendFaultyPage(deps, res, { problem: created.problem, values: form.entered })
       return
@@ -66,25 +66,28 @@ export function postHome(deps: CreateRouteDeps) {
 async function createFromForm(
   deps: CreateRouteDeps,
   { parsed }: ParsedForm,
+  creatorId: bigint | null,
 ): Promise<ShownLink | { problem: Problem }> {
   if ('problem' in parsed) return parsed
   const validated = parseCreateBody(deps.schema, parsed.value)
   if ('problem' in validated) return validated
-  const created = await createdLink(deps, requestOf(validated.body, undefined))
+  const request = { ...requestOf(validated.body), creatorId, idempotencyKey: undefined }
+  const created = await createdLink(deps, request)
   if ('problem' in created) return created
   const { shortUrl, expiresAt } = created
   return { shortUrl, expiresAt, longUrl: validated.body.long_url }
 }
 
 function sendFaultyPage(
-  { baseUrl, metrics }: CreateRouteDeps,
+  { baseUrl, metrics, keys }: CreateRouteDeps,
   res: Response,
   { problem, values }: { problem: Problem; values: HomeView['values'] },
 ): void {
   metrics.creates.inc({ result: problem.name })
+  const isKeyRequired = keys.isRequired
   sendPage(res, {
     status: problemTypes[problem.name].status,
-    body: renderHomePage({ baseUrl, values, ...placeProblem(problem, values) }),
+    body: renderHomePage({ baseUrl, values, ...placeProblem(problem, values), isKeyRequired }),
     cacheControl: 'no-store',
     headers: problemHeaders(problem),
   })

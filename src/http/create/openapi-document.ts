@@ -40,12 +40,26 @@ export interface Parameter {
   readonly example: string
 }
 
+/** How clients authenticate. */
+export interface SecurityScheme {
+  readonly type: 'apiKey'
+  readonly in: 'header'
+  /** The name of the header. */
+  readonly name: string
+  readonly description: string
+}
+
+/** The security schemes that a request uses together, by their names; none: it is anonymous. */
+type SecurityRequirement = Readonly<Record<string, readonly string[]>>
+
 /** One method of one path. */
 export interface Operation {
   readonly operationId: string
   readonly summary: string
   readonly description: string
   readonly parameters?: readonly Parameter[]
+  /** The alternatives. @default only anonymous */
+  readonly security?: readonly SecurityRequirement[]
   readonly requestBody?: { readonly required: true; readonly content: Content }
   readonly responses: Readonly<Record<string, ResponseObject>>
 }

@@ -1,5 +1,5 @@
 // The paths of the OpenAPI document: the API's operations with their responses.
-import { problemTypes } from '../problem.ts'
+import { type ProblemName, problemTypes } from '../problem.ts'
 import type {
   Content,
   MediaType,
@@ -8,6 +8,7 @@ import type {
   PathItem,
   Reference,
   ResponseObject,
+  SecurityScheme,
 } from './openapi-document.ts'
 
 type Responses = Record<string, ResponseObject>
@@ -42,6 +43,16 @@ const idempotencyKey: Parameter = {
   example: '5f0c6a52-0a53-4c5c-9a5e-3f1f6f0e8d11',
 }
 
+/** The security schemes. */
+export const securitySchemes: Readonly<Record<'ApiKey', SecurityScheme>> = {
+  ApiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+    description: 'An API key, which the operator of the service issues.',
+  },
+}
+
 const codeParameter: Parameter = {
   name: 'code',
   in: 'path',
@@ -58,8 +69,12 @@ function createLink(baseUrl: string): Operation {
     summary: 'Create a short link',
     description:
       'Stores the link durably and returns 201. A 4xx response means that nothing was stored. ' +
-      'The body has at most 16 KiB.',
+      'The body has at most 16 KiB.\n\nA client can have an API key, which it sends in the ' +
+      'header `X-API-Key`: the link then belongs to the creator of the key, and an ' +
+      'Idempotency-Key only has to be unique among the requests of that creator. An unknown or ' +
+      'expired key counts as none. A service may require a key.',
     parameters: [idempotencyKey],
+    security: [{}, { ApiKey: [] }],
     requestBody: {
       required: true,
       content: {
@@ -77,7 +92,7 @@ function createLink(baseUrl: string): Operation {
           },
         },
       },
-      ...problems(400, 409, 413, 415, 422, 429, 500, 503),
+      ...problems(400, 401, 409, 413, 415, 422, 429, 500, 503),
       default: otherProblem,
     },
   }
@@ -95,7 +110,8 @@ function redirectOperation(operationId: string, summary: string): Operation {
     summary,
     description:
       'The query of the short link is ignored. Unknown, expired, disabled and deleted links ' +
-      'all get the same response.',
+      'all get the same response; and links with a blocked target, too, unless the service ' +
+      'returns 410 or 451 for them.',
     parameters: [codeParameter],
     responses: {
       301: redirect(
@@ -104,6 +120,7 @@ function redirectOperation(operationId: string, summary: string): Operation {
       302: redirect('Redirects to Location, the target exactly as stored. Not cacheable.'),
       ...withoutBodyIf(isHead, {
         404: notFound,
+        ...blockedLink(),
         ...problems(429, 500, 503),
         default: otherProblem,
       }),
@@ -155,18 +172,33 @@ const notFound: ResponseObject = {
   content: { ...problemContent, ...htmlPage },
 }
 
+/** The statuses that a service can return for links with a blocked target, instead of 404. */
+function blockedLink(): Responses {
+  return Object.fromEntries(
+    Object.entries(problems(410, 451)).map(([status, response]): [string, ResponseObject] => {
+      const description = `${response.description} A page if Accept prefers text/html.`
+      return [status, { ...response, description, content: { ...problemContent, ...htmlPage } }]
+    }),
+  )
+}
+
 const otherProblem: ResponseObject = {
   description: 'Any other problem, such as 405 `method-not-allowed` with Allow.',
   headers: headers(...always, 'Allow'),
   content: problemContent,
 }
 
+/** Problems that no operation of the document returns: not HTTP, or of the admin API. */
+const isOutsideApi: ReadonlySet<string> = new Set<ProblemName>(['bad-request', 'unauthorized'])
+
 function problems(...statuses: readonly number[]): Responses {
   return Object.fromEntries(
     statuses.map((status): [string, ResponseObject] => {
       const titles = Object.entries(problemTypes)
-        .filter(([name, type]) => type.status === status && name !== 'bad-request')
-        .map(([name, type]) => `\`${name}\`: ${type.title.toLowerCase()}`)
+        .filter(([name, type]) => type.status === status && !isOutsideApi.has(name))
+        .map(
+          ([name, { title }]) => `\`${name}\`: ${title.charAt(0).toLowerCase()}${title.slice(1)}`,
+        )
       const retryAfter = status === 429 || status === 503 ? ['Retry-After'] : []
       const description = `${titles.join('; ')}.`
       const names = [...always, ...retryAfter, ...limits]

@@ -41,8 +41,19 @@ test('it describes the API, not the pages', () => {
 
 test('the create operation documents every status that it can return', () => {
   const statuses = Object.keys(document.paths['/v1/urls']?.post?.responses ?? {})
-  const own = [201, 400, 409, 413, 415, 422, 429, 500, 503].map(String)
+  const own = [201, 400, 401, 409, 413, 415, 422, 429, 500, 503].map(String)
   expect(statuses).toEqual(expect.arrayContaining([...own, 'default']))
+})
+
+test('an API key is optional, and its 401 is that of creates only', () => {
+  const { security, responses } = document.paths['/v1/urls']?.post ?? {}
+  expect(security).toEqual([{}, { ApiKey: [] }])
+  expect(document.components.securitySchemes.ApiKey).toMatchObject({
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-API-Key',
+  })
+  expect(responses?.['401']?.description).toBe('`api-key-required`: a create requires an API key.')
 })
 
 test('a HEAD has no body', () => {

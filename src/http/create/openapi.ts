@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { version } from '../../process/version.ts'
 import { type ProblemName, problemTypes } from '../problem.ts'
 import type { HeaderObject, JsonSchema } from './openapi-document.ts'
-import { openApiPaths } from './openapi-paths.ts'
+import { openApiPaths, securitySchemes } from './openapi-paths.ts'
 import type { CreateRouteDeps } from './post-link.ts'
 
 const instant = z
@@ -142,6 +142,7 @@ export function createOpenApi({ baseUrl, schema }: Pick<CreateRouteDeps, 'baseUr
     components: {
       schemas,
       headers: Object.fromEntries(Object.entries(headerSchemas).map(toHeader)),
+      securitySchemes,
     },
   }
 }

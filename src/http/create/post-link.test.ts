@@ -1,7 +1,12 @@
-// The response of POST /v1/urls when the store does not confirm a link. What it stores is tested in
-// src/create, and everything else with real stores in test/component.
+// The response of POST /v1/urls when the store does not confirm a link, or the target is blocked.
+// What it stores is tested in src/create, and everything else with real stores in test/component.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type RunningCreateApp, startCreateApp } from '../../../test/kit/http/create-app.ts'
+import {
+  BASE_URL,
+  BLOCKED_TARGET,
+  type RunningCreateApp,
+  startCreateApp,
+} from '../../../test/kit/http/create-app.ts'
 import type { CreateOutcome } from '../../create/create-link.ts'
 
 const notConfirmed =
@@ -41,4 +46,22 @@ test.each([
   const problem = (await response.json()) as Record<string, unknown>
   expect(String(problem['type'])).toMatch(/\/store-unavailable$/)
   expect(problem['detail']).toBe(detail)
+})
+
+test('a blocked target is rejected before anything is stored', async () => {
+  const before = app.requests.length
+  const response = await fetch(`${app.url}/v1/urls`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ long_url: BLOCKED_TARGET }),
+  })
+  expect(response.status).toBe(422)
+  expect(await response.json()).toMatchObject({
+    type: `${BASE_URL}/problems/target-blocked`,
+    status: 422,
+    detail: 'The operator of this service blocks the target of long_url',
+  })
+  expect(app.requests).toHaveLength(before)
+  const { values } = await app.metrics.creates.get()
+  expect(values).toContainEqual({ labels: { result: 'target-blocked' }, value: 1 })
 })

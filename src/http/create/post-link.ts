@@ -1,10 +1,12 @@
 // POST /v1/urls: parse, create, render.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientKeys } from '../../create/client-keys.ts'
 import type { CreateOutcome, CreateRequest } from '../../create/create-link.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
-import { type Limited, type RequestLimits, setLimitHeaders } from '../limit-requests.ts'
+import type { RequestLimits } from '../limit-requests.ts'
+import { admitCreate, type Admission } from './admit-create.ts'
 import {
   type CreateBody,
   type createBodySchema,
@@ -17,6 +19,9 @@ export interface CreateRouteDeps {
   readonly baseUrl: string
   readonly schema: ReturnType<typeof createBodySchema>
   readonly create: (request: CreateRequest) => Promise<CreateOutcome>
+  /** Whether a target is blocked; counts those that are. */
+  readonly isBlocked: (longUrl: string) => boolean
+  readonly keys: ClientKeys
   readonly limits: RequestLimits
   readonly metrics: Pick<Metrics, 'creates'>
 }
@@ -36,9 +41,8 @@ const keyShape = /^[\x21-\x7e]{1,255}$/
 /** The handler of the route. */
 export function postLink(deps: CreateRouteDeps) {
   return async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    const limited = deps.limits.onCreate(req)
-    setLimitHeaders(res, limited)
-    const result = await createFromRequest(deps, { req, res, limited })
+    const admission = admitCreate(deps, req, res)
+    const result = await createFromRequest(deps, { req, res, admission })
     if (result === 'aborted') return
     if ('problem' in result) {
       deps.metrics.creates.inc({ result: result.problem.name })
@@ -51,9 +55,9 @@ export function postLink(deps: CreateRouteDeps) {
 
 async function createFromRequest(
   deps: CreateRouteDeps,
-  { req, res, limited }: { req: IncomingMessage; res: ServerResponse; limited: Limited },
+  { req, res, admission }: { req: IncomingMessage; res: ServerResponse; admission: Admission },
 ): Promise<CreatedLink | { problem: Problem } | 'aborted'> {
-  if (limited.problem !== undefined) return { problem: limited.problem }
+  if ('problem' in admission) return admission
   if (!jsonType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
     const detail = `The Content-Type must be application/json, ${notEncoded}`
     return { problem: { name: 'unsupported-media-type', detail } }
@@ -63,7 +67,7 @@ async function createFromRequest(
   if (bytes === 'too-large') return { problem: bodyTooLarge }
   const parsed = parseRequest(deps, req, bytes)
   if ('problem' in parsed) return parsed
-  return createdLink(deps, parsed.request)
+  return createdLink(deps, { ...parsed.request, creatorId: admission.creatorId })
 }
 
 function sendCreated(res: ServerResponse, { shortUrl, expiresAt, replayed }: CreatedLink): void {
@@ -83,6 +87,7 @@ export async function createdLink(
   deps: CreateRouteDeps,
   request: CreateRequest,
 ): Promise<CreatedLink | { problem: Problem }> {
+  if (deps.isBlocked(request.longUrl)) return { problem: targetBlocked }
   const outcome = await deps.create(request)
   if (outcome.kind !== 'created') return { problem: problemOf(outcome.kind, request) }
   const { link, replayed } = outcome
@@ -94,11 +99,16 @@ export async function createdLink(
   }
 }
 
-/** Converts a validated body to the request of the use case. */
-export function requestOf(body: CreateBody, idempotencyKey: string | undefined): CreateRequest {
+/** Converts a validated body to the members of the use case's request. */
+export function requestOf(body: CreateBody) {
   const { long_url: longUrl, custom_alias: alias, ttl_days: ttlDays, ...others } = body
   others satisfies Record<string, never> // a new member does not compile until it is used here
-  return { longUrl, alias: alias ?? undefined, ttlDays: ttlDays ?? undefined, idempotencyKey }
+  return { longUrl, alias: alias ?? undefined, ttlDays: ttlDays ?? undefined }
+}
+
+const targetBlocked: Problem = {
+  name: 'target-blocked',
+  detail: 'The operator of this service blocks the target of long_url',
 }
 
 /** The problem for a body over the size limit. */
@@ -111,7 +121,7 @@ function parseRequest(
   deps: CreateRouteDeps,
   req: IncomingMessage,
   bytes: Buffer,
-): { request: CreateRequest } | { problem: Problem } {
+): { request: Omit<CreateRequest, 'creatorId'> } | { problem: Problem } {
   const value = parseJson(bytes)
   if ('problem' in value) return value
   const parsed = parseCreateBody(deps.schema, value.json)
@@ -121,7 +131,7 @@ function parseRequest(
     const detail = 'The header Idempotency-Key must have 1 to 255 visible ASCII characters'
     return invalidRequest([{ pointer: '', code: 'invalid-idempotency-key', detail }])
   }
-  return { request: requestOf(parsed.body, key) }
+  return { request: { ...requestOf(parsed.body), idempotencyKey: key } }
 }
 
 /** Whether the body is encoded. None is decoded: a small body may decompress to a large one. */

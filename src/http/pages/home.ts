@@ -20,6 +20,8 @@ export interface HomeView {
   /** Another alias, if the one entered is taken. */
   readonly suggestion?: string
   readonly created?: ShownLink
+  /** Whether creates require an API key, which a browser does not send: there is no form. */
+  readonly isKeyRequired?: boolean
 }
 
 /** A created link. */
@@ -82,7 +84,7 @@ export function renderHomePage(view: HomeView): string {
   return renderLayout({
     title: titles[state],
     style: 'form.css',
-    scripts: ['page.js', 'recent.js'],
+    scripts: view.isKeyRequired === true ? [] : ['page.js', 'recent.js'],
     summary: {
       description: 'Paste a link and get a short one that always points to the same place.',
       url: `${view.baseUrl}/`,
@@ -91,8 +93,22 @@ export function renderHomePage(view: HomeView): string {
         <h1>Create a short link</h1>
         <p>Paste a link and get a short one that always points to the same place.</p>
       </section>
-      ${renderResult(view.created)} ${renderForm(view)} ${renderRecent()}`,
+      ${
+        view.isKeyRequired === true
+          ? renderKeyNotice()
+          : html`${renderResult(view.created)} ${renderForm(view)} ${renderRecent()}`
+      }`,
   })
+}
+
+function renderKeyNotice(): Html {
+  return html`<section class="card">
+    <p>
+      This service creates links only for programs that send an API key in the header
+      <code>X-API-Key</code>: see the <a href="/docs">API reference</a>. The operator of the service
+      issues the keys.
+    </p>
+  </section>`
 }
 
 function renderResult(created: ShownLink | undefined): Html {

@@ -1,4 +1,4 @@
-// The 404 page. It does not reveal whether a link ever existed.
+// The pages for links that do not redirect. The 404 page does not reveal whether a link existed.
 import { html } from './html.ts'
 import { renderLayout } from './layout.ts'
 
@@ -19,7 +19,22 @@ const page = renderLayout({
   </section>`,
 })
 
-/** The page; it is the same for every path. */
+/** The page for a link whose target is blocked. */
+export function renderBlockedPage(status: 410 | 451): string {
+  const reason = status === 451 ? ' for legal reasons' : ''
+  return renderLayout({
+    title: 'Blocked – Curtail',
+    unlisted: true,
+    main: html`<section class="card lone">
+      <p class="status-code" aria-hidden="true">${status}</p>
+      <h1>This link is blocked</h1>
+      <p>The operator of this service blocks the target of this link${reason}.</p>
+      <p><a class="button" href="/">Create a short link</a></p>
+    </section>`,
+  })
+}
+
+/** The 404 page; it is the same for every path. */
 export function renderNotFoundPage(): string {
   return page
 }

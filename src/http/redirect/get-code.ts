@@ -14,7 +14,7 @@ import {
   type RequestLimits,
   setLimitHeaders,
 } from '../limit-requests.ts'
-import { sendNotFound } from '../not-found.ts'
+import { type BlockedStatus, sendBlocked, sendNotFound } from '../not-found.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import type { FastPath } from '../serve.ts'
 
@@ -27,6 +27,9 @@ export interface RedirectDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly redirectStatus: 301 | 302
+  /** Whether a target is blocked; counts those that are. */
+  readonly isBlocked: (target: Target) => boolean
+  readonly blockedStatus: BlockedStatus
   /** One-segment paths that are pages, not codes. */
   readonly servedPaths: ReadonlySet<string>
 }
@@ -71,7 +74,8 @@ export function createRedirectFastPath(deps: RedirectDeps): FastPath {
 }
 
 /** Sends the responses for the outcomes of a lookup. */
-function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: RedirectDeps) {
+function createResponder(deps: RedirectDeps) {
+  const { limits, metrics, log, baseUrl, redirectStatus, isBlocked, blockedStatus } = deps
   const seconds = (status: number) => metrics.requestSeconds.labels('code', String(status))
   const redirected = seconds(redirectStatus)
   const notFound = seconds(404)
@@ -82,12 +86,13 @@ function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: Redi
     seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
   }
   return {
-    /** Redirects, or responds with 404. */
+    /** Redirects, or responds with 404 or, for a blocked target, with its status. */
     respond(exchange: Exchange, target: Target | undefined, atMs: number) {
       const { req, res, startedMs } = exchange
       const requestId = requestIdFrom(req.headers['x-request-id'])
       const destination = decideRedirect(target, atMs)
-      if (destination !== undefined) {
+      const blocked = destination !== undefined && isBlocked(destination)
+      if (destination !== undefined && !blocked) {
         sendRedirect(exchange, {
           target: destination,
           requestId,
@@ -97,11 +102,14 @@ function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: Redi
         redirected.observe((performance.now() - startedMs) / 1000)
         return
       }
-      limits.onMiss(req)
+      const isHidden = !blocked || blockedStatus === 404
+      if (isHidden) limits.onMiss(req)
       setLimitHeaders(res, exchange.limited)
       res.setHeader('X-Request-Id', requestId)
-      sendNotFound(req, res, baseUrl)
-      notFound.observe((performance.now() - startedMs) / 1000)
+      if (blocked) sendBlocked(req, res, { baseUrl, status: blockedStatus })
+      else sendNotFound(req, res, baseUrl)
+      const counted = isHidden ? notFound : seconds(blockedStatus)
+      counted.observe((performance.now() - startedMs) / 1000)
     },
     reject: send,
     fail(exchange: Exchange, error: unknown) {

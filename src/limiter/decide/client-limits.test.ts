@@ -1,6 +1,6 @@
 // Limits by client: every lookup is counted, and a client that exceeds its limit of misses is
-// denied lookups.
-import { expect, test } from '@jest/globals'
+// denied lookups. Creates with an API key count against the rules for both, or for the key only.
+import { describe, expect, test } from '@jest/globals'
 import { algorithms } from '../../limits/algorithms.ts'
 import { parseRules } from '../../limits/rules.ts'
 import { createMemoryCounterStore } from '../../stores/memory/counter-store.ts'
@@ -69,4 +69,64 @@ test('connections from one network share a client', () => {
   const { limits } = limitsOf(bucketRule)
   expect(limits.clientOf('2001:db8:1:2::1')).toBe(limits.clientOf('2001:db8:1:2:ffff::9'))
   expect(limits.clientOf('192.0.2.1')).not.toBe(limits.clientOf('192.0.2.2'))
+})
+
+/** Counts creates under rules for `client`, and for `api_key` if it is given. */
+function createsOf(apiKeyRule?: string) {
+  const apiKey = apiKeyRule === undefined ? '' : `      - {key: api_key, rate_limit: ${apiKeyRule}}`
+  const yaml = `
+domain: curtail
+descriptors:
+  - key: route
+    value: create
+    descriptors:
+      - {key: client, rate_limit: {name: of-client, unit: day, requests_per_unit: 2}}
+${apiKey}
+`
+  const parsed = parseRules([{ name: 'rules', text: yaml }], { mergeDomains: false })
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults))
+  const store = createMemoryCounterStore({ nowUs: () => START_MS * 1000 })
+  const limits = createClientLimits({ rules: parsed.rules, store })
+  return (address: string, apiKeyName?: string) => {
+    const { admitted, reported } = limits.countCreate(limits.clientOf(address), apiKeyName)
+    return [admitted, reported?.rule, reported?.remaining]
+  }
+}
+
+describe('a create with an API key', () => {
+  const replacing = '{name: of-key, unit: day, requests_per_unit: 3, replaces: [{name: of-client}]}'
+
+  test('counts against the limit of the key instead of that of its client', () => {
+    const create = createsOf(replacing)
+    expect([0, 1, 2, 3].map((at) => create(`192.0.2.${at}`, 'shop'))).toEqual([
+      [true, 'of-key', 2],
+      [true, 'of-key', 1],
+      [true, 'of-key', 0],
+      [false, 'of-key', 0],
+    ])
+    expect(create('192.0.2.1', 'other')).toEqual([true, 'of-key', 2])
+    expect(create('192.0.2.1')).toEqual([true, 'of-client', 1])
+  })
+
+  test('counts against both if the rule of the key does not replace the other one', () => {
+    const create = createsOf('{name: of-key, unit: day, requests_per_unit: 3}')
+    expect(create('192.0.2.1', 'shop')).toEqual([true, 'of-client', 1])
+    expect(create('192.0.2.1')).toEqual([true, 'of-client', 0])
+    expect(create('192.0.2.1', 'shop')).toEqual([false, 'of-client', 0])
+    expect(create('192.0.2.2', 'shop')).toEqual([true, 'of-key', 0]) // the denied one counts
+  })
+
+  test('counts against the limit of its client if no rule is for API keys', () => {
+    const create = createsOf()
+    expect(create('192.0.2.1', 'shop')).toEqual([true, 'of-client', 1])
+    expect(create('192.0.2.1', 'other')).toEqual([true, 'of-client', 0])
+    expect(create('192.0.2.1', 'shop')).toEqual([false, 'of-client', 0])
+  })
+
+  test('counts against the same counter after its plan was evicted', () => {
+    const create = createsOf(replacing)
+    expect(create('192.0.2.1', 'shop')).toEqual([true, 'of-key', 2])
+    for (let at = 0; at < 20_001; at++) create('192.0.2.1', `key-${at}`)
+    expect(create('192.0.2.1', 'shop')).toEqual([true, 'of-key', 1])
+  })
 })

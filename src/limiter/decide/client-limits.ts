@@ -27,6 +27,8 @@ interface PlannedLimits {
 
 /** A client with the limits of its requests; shared by all its connections. */
 export interface LimitedClient {
+  /** The value of the descriptor key `client`. */
+  readonly key: string
   readonly create: PlannedLimits
   /** The limits for any lookup of a code: route `redirect`. */
   readonly lookup: PlannedLimits
@@ -55,8 +57,8 @@ export interface ClientVerdict {
 export interface ClientLimits {
   /** The client of a peer address; callers keep it as long as the connection. */
   clientOf(address: string): LimitedClient
-  /** Decides a request that creates a link, and counts it. */
-  countCreate(client: LimitedClient): ClientVerdict
+  /** Decides a request that creates a link, with the API key of this name, and counts it. */
+  countCreate(client: LimitedClient, apiKeyName?: string): ClientVerdict
   /** Decides a lookup, and counts it unless the limit of unknown codes denies it. */
   countLookup(client: LimitedClient): ClientVerdict
   /** Counts a lookup of an unknown code. */
@@ -65,6 +67,8 @@ export interface ClientLimits {
 
 /** Maximum number of cached clients, with or without open connections. */
 const CLIENTS_MAX = 20_000
+/** Maximum number of cached pairs of a client and an API key. */
+const CLIENT_KEYS_MAX = 20_000
 
 const planOptions = { areAllShadow: false, areAllQuotas: false, denyConsumes: true }
 const unlimited: ClientVerdict = { admitted: true, reported: undefined }
@@ -75,7 +79,9 @@ export function createClientLimits(deps: {
   readonly store: LocalStore
 }): ClientLimits {
   const { rules, store } = deps
-  let clients: LRUCache<string, LimitedClient> | undefined // allocated at its full size
+  // Caches are allocated at their full size.
+  let clients: LRUCache<string, LimitedClient> | undefined
+  let createsWithKey: LRUCache<string, PlannedLimits> | undefined
 
   const countRequest = ({ checks, updates }: PlannedLimits): ClientVerdict => {
     if (updates.length === 0) return unlimited
@@ -89,6 +95,17 @@ export function createClientLimits(deps: {
     }
     const code = codeOf(checked, false)
     return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
+  }
+  /** The limits of a create with an API key: a rule for the key may replace that of the client. */
+  const planCreate = (client: string, apiKeyName: string): PlannedLimits => {
+    const id = `${apiKeyName} ${client}`
+    createsWithKey ??= new LRUCache({ max: CLIENT_KEYS_MAX })
+    let planned = createsWithKey.get(id)
+    if (planned === undefined) {
+      planned = limitsOf(checksOf(rules, 'create', { client, api_key: apiKeyName }))
+      createsWithKey.set(id, planned)
+    }
+    return planned
   }
   /** Most clients have never requested an unknown code, and an unused counter denies nothing. */
   const needsNoPeek = ({ updates }: PlannedLimits) =>
@@ -104,7 +121,8 @@ export function createClientLimits(deps: {
       }
       return client
     },
-    countCreate: ({ create }) => countRequest(create),
+    countCreate: ({ key, create }, apiKeyName) =>
+      countRequest(apiKeyName === undefined ? create : planCreate(key, apiKeyName)),
     countLookup({ lookup, missPeek }) {
       if (needsNoPeek(missPeek)) return countRequest(lookup)
       const peeked = countRequest(missPeek)
@@ -117,21 +135,31 @@ export function createClientLimits(deps: {
 }
 
 function planClient(rules: RuleSet, client: string): LimitedClient {
-  const checksOf = (route: LimitedRoute): readonly Check[] => {
-    const entries = [
-      { key: 'route', value: route },
-      { key: 'client', value: client },
-    ]
-    const request = { domain: CLIENT_DOMAIN, descriptors: [{ entries }], hits: 1 }
-    return planChecks(rules, request, planOptions).checks
-  }
-  const miss = checksOf('unknown')
+  const miss = checksOf(rules, 'unknown', { client })
   return {
-    create: limitsOf(checksOf('create')),
-    lookup: limitsOf(checksOf('redirect')),
+    key: client,
+    create: limitsOf(checksOf(rules, 'create', { client })),
+    lookup: limitsOf(checksOf(rules, 'redirect', { client })),
     miss: limitsOf(miss),
     missPeek: limitsOf(miss.map(peekOf)),
   }
+}
+
+/** The checks of a request with one descriptor for each of `values`: the route, and this value. */
+function checksOf(
+  rules: RuleSet,
+  route: LimitedRoute,
+  values: Readonly<Record<string, string>>,
+): readonly Check[] {
+  const descriptors = Object.entries(values).map(([key, value]) => {
+    return {
+      entries: [
+        { key: 'route', value: route },
+        { key, value },
+      ],
+    }
+  })
+  return planChecks(rules, { domain: CLIENT_DOMAIN, descriptors, hits: 1 }, planOptions).checks
 }
 
 function limitsOf(checks: readonly Check[]): PlannedLimits {

@@ -44,14 +44,14 @@ const withoutEvents = (rules: readonly Rule[]) =>
   rules.filter(({ resources }) => !resources.includes('events'))
 
 describe('the permissions', () => {
-  const [each = [], own = []] = rulesOfManual('controller.md', 2)
+  const [each = [], own = [], ofLists = []] = rulesOfManual('controller.md', 3)
   const [eachPolicy = [], ofApiKeys = [], ownPolicy = []] = rulesOfManual('policies.md', 3)
 
   test('are those in the manual, in the namespace of the release', async () => {
     const without = await caseOf('limits in a file')
-    expect(rulesIn(without, 'store')).toEqual([...each, ...own])
+    expect(rulesIn(without, 'store')).toEqual([...each, ...own, ...ofLists])
     const objects = await caseOf('default')
-    const all = [...each, ...withoutEvents(eachPolicy), ...own, ...ownPolicy]
+    const all = [...each, ...withoutEvents(eachPolicy), ...own, ...ofLists, ...ownPolicy]
     expect(rulesIn(objects, 'store')).toEqual(all)
     expect(objects.filter(({ kind }) => kind.startsWith('ClusterRole'))).toEqual([])
   })
@@ -71,7 +71,8 @@ describe('the permissions', () => {
       rule.resourceNames === undefined ? rule : { ...rule, resourceNames: ['links'] },
     )
     const policies = withoutEvents(eachPolicy)
-    expect(rulesIn(objects, 'store')).toEqual([...each, ...policies, ...named, ...ownPolicy])
+    const inStore = [...each, ...policies, ...named, ...ofLists, ...ownPolicy]
+    expect(rulesIn(objects, 'store')).toEqual(inStore)
     for (const namespace of ['one', 'two']) expect(rulesIn(objects, namespace)).toEqual(each)
     const bindings = objects.filter(({ kind }) => kind === 'RoleBinding')
     expect(bindings.map(({ metadata }) => metadata.namespace)).toEqual(['store', 'one', 'two'])
@@ -98,7 +99,7 @@ describe('the controller pod', () => {
     expect(pod.spec.terminationGracePeriodSeconds).toBe(15)
     expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['wait-for-schema'])
     expect(container.command).toContain('--max-old-space-size=128')
-    expect(container.resources).toMatchObject({ limits: { memory: '192Mi' } })
+    expect(container.resources).toMatchObject({ limits: { memory: '640Mi' } })
     expect(JSON.stringify(pod.spec)).not.toContain('code-secret')
     expect(container).toMatchObject({
       livenessProbe: { httpGet: { path: '/livez', port: 'metrics' } },

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { findHelm } from '../../dependencies/helm.ts'
+import { findHelm, helmMajors } from '../../dependencies/helm.ts'
 import { type KubeApiserver, startKubeApiserver } from '../../dependencies/kube-apiserver.ts'
 import { scriptsOf } from '../../kit/runbook-commands.ts'
 import { chartFolder, someImage } from '../../kit/chart/chart-render.ts'
@@ -114,6 +114,45 @@ test(
     const { code, output } = await sh(helm('upgrade', 'other'))
     expect([code, output]).toEqual([1, expect.stringContaining('has no key secret')])
     expect(await secretOf('other')).toBe('')
+  },
+  TEST_MS_MAX,
+)
+
+test.each(helmMajors)(
+  'upgrades, a rollback, an uninstall and a reinstall keep the operator lists: Helm %d',
+  async (major) => {
+    const release = `lists${major}`
+    const on = async (command: string) => {
+      await shOrThrow(`${await findHelm(major)} ${command}`)
+    }
+    const values = `${chartFolder} -n ${NAMESPACE} --set image.repository=${someImage.repository}`
+    await on(`install ${release} ${values}`)
+    const objects = [
+      ['secret', 'api-keys', '{"data":{"api-keys.ndjson":"a2V5cw=="}}'],
+      ['configmap', 'blocked-targets', '{"data":{"blocked-targets.txt":"evil.example"}}'],
+    ] as const
+    const at = (kind: string, name: string) => `${kind} ${release}-curtail-${name} -n ${NAMESPACE}`
+    for (const [kind, name, patch] of objects)
+      await shOrThrow(`kubectl patch ${at(kind, name)} --type=merge -p '${patch}'`)
+    const read = async () => {
+      const all = objects.map(([kind, name]) =>
+        shOrThrow(`kubectl get ${at(kind, name)} -o jsonpath='{.data}'`),
+      )
+      return Promise.all(all)
+    }
+    const before = await read()
+    expect(before.join()).toMatch(/a2V5cw==.*evil\.example/)
+    const commands = [
+      `upgrade ${release} ${values}`,
+      `upgrade ${release} ${values} --set commonLabels.team=links`,
+      `rollback ${release} 1 -n ${NAMESPACE}`,
+      `uninstall ${release} -n ${NAMESPACE}`,
+      `install ${release} ${values}`,
+    ]
+    for (const command of commands) {
+      await on(command)
+      expect([command, await read()]).toEqual([command, before])
+    }
   },
   TEST_MS_MAX,
 )

@@ -57,6 +57,22 @@ const rejected: readonly [string, Rejected][] = [
     { values: { redirect: { status: 307 } }, path: 'redirect.status', allowed: /301.*302/ },
   ],
   [
+    'an unknown status of blocked targets',
+    {
+      values: { blockedTargets: { status: 403 } },
+      path: 'blockedTargets.status',
+      allowed: /404.*410.*451/,
+    },
+  ],
+  [
+    'an invalid name of a Secret',
+    {
+      values: { apiKeys: { extraSecrets: ['A'] } },
+      path: 'apiKeys.extraSecrets.0',
+      allowed: /pattern/,
+    },
+  ],
+  [
     'a pool without a target',
     {
       values: { pools: { list: [{ name: 'a' }] } },

@@ -134,15 +134,22 @@ describe('a request counts', () => {
       return create(client)
     }
     await expectRemaining([unknown, afterKeyed], [19, 18])
-    expect(pod.requests.map(({ headers }) => headers['x-api-key'])).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ])
+    const keys = pod.requests.map(({ headers }) => headers['x-api-key'])
+    expect(keys).toEqual(['guessed', KEY, undefined])
     await waitFor('the access log', async () =>
       (await edge.log()).some((line) => line['client'] === client),
     )
     expect(JSON.stringify(await edge.log())).not.toContain(KEY)
+  })
+
+  test('and reaches its pod without the API key, unless it may create a link', async () => {
+    const client = '192.0.2.31'
+    for (const path of ['/docs', '/known', '/known.svg', '/', '/a/b']) {
+      await edge.send({ path, client, headers: { 'X-API-Key': KEY } })
+    }
+    await edge.send({ method: 'POST', path: '/v1/urls', client, headers: { 'X-API-Key': KEY } })
+    const keys = pod.requests.map(({ headers }) => headers['x-api-key'])
+    expect(keys).toEqual([...Array.from({ length: 5 }), KEY])
   })
 
   test('against no limit if it is for a page', async () => {

@@ -1,5 +1,6 @@
 // The role `smoke` against real standalone processes: its output for a service that works and for
 // services with faults.
+import { hash } from 'node:crypto'
 import { writeFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -76,6 +77,28 @@ describe('smoke', () => {
     const { exitStatus, stdout } = await smoke(limited, { SMOKE_CREATES_MAX: '5' })
     expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^ok is limited: (skipped: the limit is 20 creates|429 after)/m)
+  }, 60_000)
+
+  test('sends its API key to a service that requires one', async () => {
+    const key = `curtail_${'k'.repeat(43)}`
+    const line = { name: 'smoke', creator_id: '1', hash: `sha256:${hash('sha256', key)}` }
+    const keys = join(folder, 'api-keys.ndjson')
+    await writeFile(keys, `${JSON.stringify(line)}\n`)
+    const env = { API_KEYS: keys, API_KEY_REQUIRED: 'true', ADMIN_TOKEN: TOKEN }
+    const service = await startStandalone({
+      env: { RATE_LIMITS: join(folder, 'rules.yaml'), ...env },
+    })
+    try {
+      const [withKey, without] = await Promise.all([
+        smoke(service, { SMOKE_API_KEY: key }),
+        smoke(service),
+      ])
+      expect([withKey.exitStatus, withKey.stderr]).toEqual([0, ''])
+      expect(without.exitStatus).toBe(1)
+      expect(without.stderr).toContain('returned 401: SMOKE_API_KEY must be a valid API key')
+    } finally {
+      await service.stop()
+    }
   }, 60_000)
 
   test('fails after its retries, and reports the cause', async () => {

@@ -66,7 +66,7 @@ describe('ratelimit-check', () => {
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       const path = 'curtail.route_create.client'
       const lines = run.stdout.split('\n')
-      expect(lines[0]).toBe('no faults: 1 file, 3 rules, 1 domain (curtail)')
+      expect(lines[0]).toBe('no faults: 1 file, 4 rules, 1 domain (curtail)')
       expect(lines[2]?.split(/ {2,}/)).toEqual([
         path,
         'token_bucket',
@@ -77,7 +77,7 @@ describe('ratelimit-check', () => {
       ])
       expect(run.stdout.match(/^warning: .*/gm)).toEqual([
         'warning: on Redis Cluster only keys with equal hash tags are counted atomically; ' +
-          'rules that require it (deny_consumes: false): 3 of 3',
+          'rules that require it (deny_consumes: false): 4 of 4',
       ])
       expect(run.stdout).toContain(
         `\ncurtail: ${descriptor}\n` +

@@ -119,6 +119,13 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
   'no policies and no budgets': {
     values: { networkPolicy: { enabled: false }, podDisruptionBudget: { enabled: false } },
   },
+  'lists in further objects': {
+    values: {
+      apiKeys: { required: true, extraSecrets: ['partners', 'team.keys'] },
+      blockedTargets: { status: 451, extraConfigMaps: ['feed-1', 'feed-2'] },
+      tests: { apiKey: { existingSecret: 'test-key', key: 'value' } },
+    },
+  },
   'policies with peers': {
     values: {
       networkPolicy: {

@@ -1,8 +1,9 @@
 // The create app on a port of this process, without a store: the test chooses the outcome of each
 // create and verifies the HTTP response.
+import { type ClientKeys, noClientKeys } from '../../../src/create/client-keys.ts'
 import { createCreateApp } from '../../../src/http/create/app.ts'
 import { createBodySchema } from '../../../src/http/create/create-request.ts'
-import { noLimits } from '../../../src/http/limit-requests.ts'
+import { noLimits, type RequestLimits } from '../../../src/http/limit-requests.ts'
 import { listen } from '../../../src/http/serve.ts'
 import { warn } from '../warn.ts'
 import { createLog } from '../../../src/telemetry/log.ts'
@@ -22,9 +23,16 @@ export interface RunningCreateApp {
 /** The base URL of its short links. */
 export const BASE_URL = 'https://curtail.example'
 
+/** The only target that it blocks. */
+export const BLOCKED_TARGET = 'https://blocked.example/'
+
 /** Starts the app; `outcome` returns the outcome of a valid request. */
 export async function startCreateApp(
   outcome: (request: CreateRequest) => CreateOutcome,
+  {
+    keys = noClientKeys,
+    limits = noLimits,
+  }: { readonly keys?: ClientKeys; readonly limits?: RequestLimits } = {},
 ): Promise<RunningCreateApp> {
   const metrics = createMetrics()
   const requests: CreateRequest[] = []
@@ -35,7 +43,9 @@ export async function startCreateApp(
       requests.push(request)
       return Promise.resolve(outcome(request))
     },
-    limits: noLimits,
+    keys,
+    limits,
+    isBlocked: (longUrl: string) => longUrl === BLOCKED_TARGET,
     metrics,
     log: createLog({ role: 'test', level: 'silent' }),
   }
@@ -50,14 +60,15 @@ export async function startCreateApp(
 }
 
 /** The outcome of a create that succeeds on 1 January 2027. */
-export function createdAsRequested({ longUrl, alias, ttlDays }: CreateRequest): CreateOutcome {
+export function createdAsRequested(request: CreateRequest): CreateOutcome {
+  const { longUrl, alias, ttlDays, creatorId } = request
   const createdAtMs = Date.UTC(2027, 0, 1)
   const link = {
     code: alias ?? 'abc1234',
     longUrl,
     createdAtMs,
     expiresAtMs: ttlDays === undefined ? null : createdAtMs + ttlDays * 86_400_000,
-    creatorId: null,
+    creatorId,
     writerId: 'w',
     disabledAtMs: null,
     deletedAtMs: null,

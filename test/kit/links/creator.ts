@@ -47,6 +47,7 @@ export function createUseCase(codes: string[] = [], change: Partial<CreateDeps> 
       longUrl: 'https://example.com/',
       alias: undefined,
       ttlDays: undefined,
+      creatorId: null,
       idempotencyKey: undefined,
       ...request,
     })

@@ -1,0 +1,45 @@
+// Retries of requests to an admin API that was reached, but is unavailable, for a bounded time.
+import { pause as defaultPause, type Pause } from '../resilience/deadline.ts'
+import { createBackOff, fromHalf } from '../resilience/retry-until-deadline.ts'
+import { UnavailableError } from './admin-client.ts'
+
+/** Attempts of one request; the pauses between them are 20 to 40 s in total. */
+const ATTEMPTS_MAX = 10
+const PAUSES = { firstMs: 250, maxMs: 8000 }
+
+/** How to retry. */
+export interface RetryOptions {
+  /** Stops the retries. */
+  readonly signal: AbortSignal
+  /** Called before a request is retried. */
+  readonly onRetry: (cause: UnavailableError) => void
+  /** Whether the API has already responded to other requests. @default false */
+  readonly isReached?: boolean
+  /** Waits before a retry; replaced in tests. */
+  readonly pause?: Pause
+}
+
+/** The result of `call`, which is retried while it throws UnavailableError. */
+export type Retry = <T>(call: () => Promise<T>) => Promise<T>
+
+/** Creates the function that retries; an API that never responded is reported immediately. */
+export function createRetry(options: RetryOptions): Retry {
+  const { signal, onRetry, pause = defaultPause } = options
+  let { isReached = false } = options
+  return async (call) => {
+    const backOff = createBackOff({ signal, pause, pauses: PAUSES, random: fromHalf })
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const result = await call()
+        isReached = true
+        return result
+      } catch (error) {
+        if (!(error instanceof UnavailableError)) throw error
+        isReached ||= error.status !== undefined
+        if (!isReached || attempt === ATTEMPTS_MAX || signal.aborted) throw error
+        onRetry(error)
+        await backOff()
+      }
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// Changes of the list of API keys by an operator: adds, lists and revokes keys. Pure, except that a
+// new key is random. A document contains only the hash of a key.
+import { hash, randomBytes } from 'node:crypto'
+import {
+  addLines,
+  type DocumentLine,
+  type ListDocument,
+  linesOf,
+  removeLines,
+} from '../process/list-target.ts'
+import { type ApiKeyLine, parseApiKeys } from './api-keys.ts'
+
+/** A key to add. */
+export interface NewApiKey {
+  readonly name: string
+  readonly creatorId: bigint
+  /** RFC 3339; `undefined`: never. */
+  readonly expiresAt: string | undefined
+  /** The key as clients send it. */
+  readonly key: string
+}
+
+/** A key in the list, as `key list` prints it. */
+export interface ListedApiKey {
+  readonly name: string
+  readonly creator_id: string
+  readonly expires_at: string | null
+  /** `ignored`: the pods use an earlier line with its name or its hash. */
+  readonly state: 'active' | 'expired' | 'ignored'
+}
+
+/** The largest id of a creator. */
+export const CREATOR_ID_MAX = 2n ** 63n - 1n
+const KEY_BYTES = 32
+
+/** Generates a key. */
+export function generateApiKey(): string {
+  return `curtail_${randomBytes(KEY_BYTES).toString('base64url')}`
+}
+
+/** Generates the id of a creator: random, because a list does not contain the revoked keys. */
+export function generateCreatorId(): bigint {
+  return randomBytes(8).readBigUInt64BE() & CREATOR_ID_MAX || 1n
+}
+
+/**
+ * Adds a key. Returns the new contents; or `exists` if a line has its name, `full` if no document
+ * has space, or `unusable` if the pods would ignore the new line, because there are too many keys.
+ */
+export function addApiKey(
+  documents: readonly ListDocument[],
+  added: NewApiKey,
+): Map<string, string> | 'exists' | 'full' | 'unusable' {
+  const { name, creatorId, expiresAt, key } = added
+  for (const { line } of linesOf(documents)) if (fieldsOf(line)?.name === name) return 'exists'
+  const line = JSON.stringify({
+    name,
+    creator_id: String(creatorId),
+    hash: `sha256:${hash('sha256', key)}`,
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
+  })
+  const contents = addLines(documents, [line])
+  if (contents === undefined) return 'full'
+  const changed = documents.map((one) => ({
+    ...one,
+    content: contents.get(one.name) ?? one.content,
+  }))
+  const { value } = parseAsPods(changed)
+  return value.find(key, -Infinity) === undefined ? 'unusable' : contents
+}
+
+/** A revocation. */
+interface RevokedKeys {
+  readonly contents: Map<string, string>
+  /** Those of the names that lines have. */
+  readonly found: ReadonlySet<string>
+  /** The names of further lines, which had the same keys. */
+  readonly copies: ReadonlySet<string>
+  /** The hashes of the keys. */
+  readonly hashes: ReadonlySet<string>
+}
+
+/**
+ * Removes the lines with these names, and all lines with their hashes: a copy under another name
+ * would become valid. So would an ignored line with the name of a copy, which is removed too.
+ * `removed` are the hashes that an earlier attempt has removed from other documents.
+ */
+export function revokeApiKeys(
+  documents: readonly ListDocument[],
+  names: readonly string[],
+  removed: Iterable<string> = [],
+): RevokedKeys {
+  const found = new Set<string>()
+  const hashes = new Set(removed)
+  for (const { line } of linesOf(documents)) {
+    const { name, hash: listed } = fieldsOf(line) ?? {}
+    if (typeof name !== 'string' || !names.includes(name)) continue
+    found.add(name)
+    if (typeof listed === 'string') hashes.add(listed)
+  }
+  const copies = new Set<string>()
+  for (const { line } of linesOf(documents)) {
+    const { name, hash: listed } = fieldsOf(line) ?? {}
+    if (typeof name !== 'string' || typeof listed !== 'string') continue
+    if (hashes.has(listed) && !found.has(name)) copies.add(name)
+  }
+  const used = usedLinesOf(documents)
+  const contents = removeLines(documents, (one) => {
+    const { name, hash: listed } = fieldsOf(one.line) ?? {}
+    if (typeof listed === 'string' && hashes.has(listed)) return true
+    if (typeof name !== 'string') return false
+    return found.has(name) || (copies.has(name) && !used.has(placeOf(one)))
+  })
+  return { contents, found, copies, hashes }
+}
+
+function usedLinesOf(documents: readonly ListDocument[]): ReadonlySet<string> {
+  const used = new Set<string>()
+  parseAsPods(documents, ({ path: document, number, fault }) => {
+    if (fault === undefined) used.add(placeOf({ document, number }))
+  })
+  return used
+}
+
+function placeOf({ document, number }: Omit<DocumentLine, 'line'>): string {
+  return `${document}:${number}`
+}
+
+/** The keys of the list, and one sentence per line that the pods ignore. */
+export function listApiKeys(
+  documents: readonly ListDocument[],
+  nowMs: number,
+): { readonly keys: readonly ListedApiKey[]; readonly faults: readonly string[] } {
+  const keys: ListedApiKey[] = []
+  const { faults } = parseAsPods(documents, ({ members, fault }) => {
+    if (members === undefined) return
+    const { name, creator_id: creatorId, expires_at = null } = members
+    const isExpired = expires_at !== null && Date.parse(expires_at) <= nowMs
+    const state = isExpired ? 'expired' : 'active'
+    keys.push({
+      ...{ name, creator_id: String(creatorId), expires_at },
+      state: fault === undefined ? state : 'ignored',
+    })
+  })
+  return { keys, faults }
+}
+
+/** Parses the documents in the order in which the pods read them: of the names of their files. */
+function parseAsPods(documents: readonly ListDocument[], onLine?: (line: ApiKeyLine) => void) {
+  const fileNameOf = ({ name }: ListDocument) => `${name}.` // before the suffix
+  const files = documents
+    .toSorted((one, other) => (fileNameOf(one) < fileNameOf(other) ? -1 : 1))
+    .map(({ name: path, content }) => ({ path, content }))
+  return parseApiKeys(files, onLine)
+}
+
+/** The members of a line; those of a line that is not valid can have any types. */
+function fieldsOf(line: string): { readonly name?: unknown; readonly hash?: unknown } | undefined {
+  try {
+    return (JSON.parse(line) ?? undefined) as { name?: unknown; hash?: unknown } | undefined
+  } catch {
+    return undefined // a comment or a faulty line
+  }
+}

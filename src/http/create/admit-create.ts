@@ -1,0 +1,29 @@
+// Admits a create or rejects it before its body is read: identifies the client by its API key,
+// counts the request against the limits, and requires a key if the process is configured so.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientKeys } from '../../create/client-keys.ts'
+import { type RequestLimits, setLimitHeaders } from '../limit-requests.ts'
+import type { Problem } from '../problem.ts'
+
+/** The creator of an admitted create, `null` without a key; or why the create is rejected. */
+export type Admission = { readonly creatorId: bigint | null } | { readonly problem: Problem }
+
+const keyRequired: Problem = {
+  name: 'api-key-required',
+  detail: 'The header X-API-Key must have a valid API key: it is absent, unknown or expired',
+  headers: { 'WWW-Authenticate': 'ApiKey' },
+}
+
+/** Decides on a create, and sets the headers of its limit on the response. */
+export function admitCreate(
+  { keys, limits }: { readonly keys: ClientKeys; readonly limits: RequestLimits },
+  req: IncomingMessage,
+  res: ServerResponse,
+): Admission {
+  const key = keys.find(req.headers['x-api-key'])
+  const limited = limits.onCreate(req, key?.name)
+  setLimitHeaders(res, limited)
+  if (limited.problem !== undefined) return { problem: limited.problem }
+  if (key === undefined && keys.isRequired) return { problem: keyRequired }
+  return { creatorId: key?.creatorId ?? null }
+}

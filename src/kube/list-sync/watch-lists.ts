@@ -1,0 +1,79 @@
+// Watches the Secrets and ConfigMaps with operator lists, each by its name, because a Role can
+// restrict the controller to names only in this way. The API server sends no contents of them, and
+// only their versions are kept.
+import { hash } from 'node:crypto'
+import type { KubeError } from '../kube-error.ts'
+import { createObjectCache } from '../object-cache.ts'
+import { type KubeObject, versionOf } from '../objects.ts'
+import { createReflector, type ReflectorOptions } from '../reflector.ts'
+
+/** An object with an operator list. */
+export interface ListObject {
+  readonly plural: 'secrets' | 'configmaps'
+  readonly name: string
+}
+
+/** Dependencies of the watches, and what they watch. */
+export interface WatchListsOptions extends Pick<
+  ReflectorOptions<KubeObject>,
+  'api' | 'namespace' | 'scheduler' | 'random' | 'metrics' | 'log' | 'backOff'
+> {
+  readonly objects: readonly ListObject[]
+  /** Called for each change of an object, also when it is first listed. */
+  readonly onChange: () => void
+  /** Called after each list and watch of an object; `failure` is undefined if it succeeded. */
+  readonly onState: (resource: string, failure: KubeError | undefined) => void
+}
+
+/** The watches of all objects. */
+export interface ListWatch {
+  /** Watches until `signal` aborts. Rejects only on a defect. */
+  readonly run: (signal: AbortSignal) => Promise<void>
+  /** A string that differs between any two states of the objects. */
+  readonly version: () => string
+  /** The objects that have not been listed. */
+  readonly unsynced: () => readonly string[]
+  /** Whether a watch hangs because of a defect. */
+  readonly isStuck: () => boolean
+}
+
+const VERSION_LENGTH = 16
+
+/** Creates the watches. */
+export function watchLists(options: WatchListsOptions): ListWatch {
+  const { objects, onChange, onState, ...reflectorOptions } = options
+  const watched = objects.map(({ plural, name }) => {
+    const resource = `${plural} ${name}`
+    const cache = createObjectCache<KubeObject>({ onChange })
+    const reflector = createReflector<KubeObject>({
+      ...reflectorOptions,
+      resource: { group: '', version: 'v1', plural },
+      fieldSelector: `metadata.name=${name}`,
+      isMetadataOnly: true,
+      cache,
+      trim: trimToVersion,
+      onState: (failure) => {
+        onState(resource, failure)
+      },
+    })
+    return { resource, cache, reflector }
+  })
+  return {
+    async run(signal) {
+      await Promise.all(watched.map(({ reflector }) => reflector.run(signal)))
+    },
+    version() {
+      const versions = watched.map(({ resource, cache }) => [resource, cache.list().map(versionOf)])
+      return hash('sha256', JSON.stringify(versions)).slice(0, VERSION_LENGTH)
+    },
+    unsynced: () =>
+      watched.flatMap(({ resource, reflector }) => (reflector.hasSynced() ? [] : [resource])),
+    isStuck: () => watched.some(({ reflector }) => reflector.isStuck()),
+  }
+}
+
+/** The name and the version of an object; its annotations may contain values. */
+function trimToVersion({ metadata }: KubeObject): KubeObject {
+  const { name, namespace, uid, resourceVersion } = metadata
+  return { metadata: { name, namespace, uid, resourceVersion } }
+}

@@ -1,0 +1,105 @@
+// Loads blocked targets from files: small files in the main thread, in steps between which requests
+// are served; large ones in a worker thread, with bounded time and memory.
+import { randomInt } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { setImmediate } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { type BlockedTargets, createBlockedTargets } from '../../links/blocked-targets.ts'
+import type { LoadedList } from '../../process/watched-list.ts'
+import { within } from '../../resilience/deadline.ts'
+import { buildBlockedTable, type BuiltTable } from './build-blocked-table.ts'
+
+/** The input of the thread. */
+export interface BuildTask {
+  readonly paths: readonly string[]
+  /** The size of all files. */
+  readonly bytes: number
+  readonly seed: number
+}
+
+/** Loads lists; `undefined` is a list without entries. */
+export interface BlockedTargetsLoader {
+  /** Throws an error if the files are too large or cannot be read. */
+  load(paths: readonly string[]): Promise<LoadedList<BlockedTargets | undefined>>
+  /** Aborts the load in flight, which throws an error. */
+  stop(): Promise<void>
+}
+
+const MIB = 1024 * 1024
+/** Maximum size of all files. */
+export const FILES_BYTES_MAX = 64 * MIB
+/** Files of this total size are loaded by a thread. */
+export const THREAD_BYTES_MIN = MIB / 4
+/** Less than the limit of watched-list.ts, so that a load never outlives its timeout. */
+const LOAD_MS_MAX = 25_000
+/**
+ * The files and the table are outside the heap. V8 applies --max-old-space-size to each thread, in
+ * place of this bound.
+ */
+const HEAP_MB_MAX = 64
+
+/** Creates the loader. */
+export function createBlockedTargetsLoader(msMax = LOAD_MS_MAX): BlockedTargetsLoader {
+  const threads = new Set<Worker>()
+  let isStopped = false
+  const buildInThread = async (task: BuildTask): Promise<BuiltTable> => {
+    if (isStopped) throw new Error('the process is stopping')
+    const thread = new Worker(new URL('./blocked-thread.ts', import.meta.url), {
+      workerData: task,
+      execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing in the thread
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
+    })
+    threads.add(thread)
+    const timeout = () => new Error(`loading the files took longer than ${msMax} ms`)
+    try {
+      return await within(msMax, resultOf(thread), timeout)
+    } finally {
+      threads.delete(thread)
+      await thread.terminate()
+    }
+  }
+  return {
+    async load(paths) {
+      const bytes = await sizeOf(paths)
+      if (bytes > FILES_BYTES_MAX) {
+        throw new Error(`the files have ${bytes} bytes: at most ${FILES_BYTES_MAX} are allowed`)
+      }
+      const task = { paths, bytes, seed: randomInt(2 ** 32) }
+      const build = bytes < THREAD_BYTES_MIN ? buildInSteps : buildInThread
+      const { table, entries, faults } = await build(task)
+      return { value: entries === 0 ? undefined : createBlockedTargets(table), entries, faults }
+    },
+    async stop() {
+      isStopped = true
+      await Promise.all([...threads].map((thread) => thread.terminate()))
+    },
+  }
+}
+
+async function sizeOf(paths: readonly string[]): Promise<number> {
+  let bytes = 0
+  for (const path of paths) bytes += (await stat(path)).size
+  return bytes
+}
+
+async function buildInSteps({ paths, bytes, seed }: BuildTask): Promise<BuiltTable> {
+  const files = []
+  for (const path of paths) files.push({ path, content: await readFile(path) })
+  const building = buildBlockedTable(files, { bytes, seed })
+  let step = building.next()
+  while (step.done !== true) {
+    await setImmediate()
+    step = building.next()
+  }
+  return step.value
+}
+
+function resultOf(thread: Worker): Promise<BuiltTable> {
+  return new Promise((resolve, reject) => {
+    thread.on('message', resolve)
+    thread.on('error', reject)
+    thread.on('exit', () => {
+      reject(new Error('the thread that loads the blocked targets stopped'))
+    })
+  })
+}

@@ -1,0 +1,73 @@
+// The checks of a process: they use the files in use, also for targets that were checked before.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { waitFor } from '../../../test/kit/wait-for.ts'
+import type { Target } from '../../links/decide-redirect.ts'
+import type { Stop } from '../../process/stop.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { openBlockedTargets } from './open-blocked-targets.ts'
+
+let folder: string
+let stops: Stop[]
+let metrics: ReturnType<typeof createMetrics>
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-blocked-'))
+  stops = []
+  metrics = createMetrics()
+})
+afterEach(async () => {
+  for (const stop of stops) await stop()
+  await rm(folder, { recursive: true })
+})
+
+const open = (path: string | undefined) =>
+  openBlockedTargets(path, {
+    log: createLog({ role: 'test', level: 'silent' }),
+    metrics,
+    onStop: (stop) => stops.push(stop),
+  })
+const blockedCounts = async () =>
+  (await metrics.blocked.get()).values.map(({ labels, value }) => [String(labels.route), value])
+
+test('without a path, nothing is blocked', async () => {
+  const checks = await open(undefined)
+  const target: Target = { longUrl: 'https://evil.example/', expiresAtMs: null }
+  expect(checks.ofCreates()(target.longUrl)).toBe(false)
+  expect(checks.ofRedirects()(target)).toBe(false)
+  expect(target.allowedBy).toBeUndefined()
+})
+
+test('each check counts the blocked targets of its route', async () => {
+  await writeFile(join(folder, 'list.txt'), 'evil.example\n')
+  const checks = await open(folder)
+  expect(checks.ofCreates()('https://evil.example/')).toBe(true)
+  expect(checks.ofCreates()('https://example.com/')).toBe(false)
+  const isBlocked = checks.ofRedirects()
+  const target = { longUrl: 'https://evil.example/', expiresAtMs: null }
+  expect([isBlocked(target), isBlocked(target)]).toEqual([true, true])
+  expect(await blockedCounts()).toEqual([
+    ['create', 1],
+    ['redirect', 2],
+  ])
+})
+
+test('an allowed target is not compared twice with a list, but with the next one', async () => {
+  const path = join(folder, 'list.txt')
+  await writeFile(path, 'evil.example\n')
+  const isBlocked = (await open(path)).ofRedirects()
+  const target: Target & { longUrl: string } = {
+    longUrl: 'https://shop.example/',
+    expiresAtMs: null,
+  }
+  expect([isBlocked(target), target.allowedBy]).toEqual([false, 1])
+  target.longUrl = 'https://evil.example/' // links never do this: it shows what is compared
+  expect(isBlocked(target)).toBe(false)
+  target.longUrl = 'https://shop.example/'
+  await writeFile(path, 'evil.example\nshop.example\n')
+  await waitFor('the second list', () => isBlocked(target))
+  await writeFile(path, '# nothing\n')
+  await waitFor('the empty list', () => !isBlocked(target))
+})
