@@ -48,6 +48,7 @@ describe('parseBasicYaml() leaves to the parser of all YAML', () => {
     ['an alias without an anchor', 'a: *x\n'],
     ['merges', 'a: {<<: {b: 1}}\n'],
     ['a key after an item in the same line', "d:\n- 'a'b: c\n"],
+    ['a value after a comment', 'a:\n  -\n  #b\n    c\n  - "d: e"\n'],
     ['tags', 'a: !!str 1\n'],
     ['tabs', 'a:\t1\n'],
     ['carriage returns', 'a: 1\r\n'],

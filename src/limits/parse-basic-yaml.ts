@@ -80,10 +80,31 @@ function createLineCounter(text: string): Reader['lineOf'] {
 
 function readNode(reader: Reader): YamlNode | undefined {
   const event = reader.events[reader.at++]
-  if (event?.type === EVENT_ID.SCALAR) return readScalar(reader, event)
+  if (event?.type === EVENT_ID.SCALAR) {
+    const isAmbiguous = event.style === SCALAR_STYLE.PLAIN && followsComment(reader.text, event)
+    return isAmbiguous ? undefined : readScalar(reader, event)
+  }
   if (event?.type === EVENT_ID.MAPPING) return readMap(reader, event)
   if (event?.type === EVENT_ID.SEQUENCE) return readList(reader, event)
   return undefined // an alias
+}
+
+/**
+ * Whether a value starts its own line, after a comment such as `#a`, without a space. The parser of
+ * all YAML may then read the line after the value as a part of it.
+ */
+function followsComment(text: string, { valueStart }: ScalarEvent): boolean {
+  if (valueStart < 0) return false
+  let lineStart = text.lastIndexOf('\n', valueStart - 1) + 1
+  if (text.slice(lineStart, valueStart).trim() !== '') return false
+  while (lineStart > 1) {
+    const start = text.lastIndexOf('\n', lineStart - 2) + 1
+    const line = text.slice(start, lineStart).trim()
+    if (line !== '' && !line.startsWith('#')) return false
+    if (line.length > 1 && line.charAt(1) !== ' ') return true
+    lineStart = start
+  }
+  return false
 }
 
 /** A scalar in one line without escapes; `undefined` for any other, also an empty one. */
