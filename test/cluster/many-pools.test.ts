@@ -6,7 +6,7 @@ import { Client } from 'cassandra-driver'
 import type { KubeApi } from '../../src/kube/api.ts'
 import { CODE_POOLS, type CodePool } from '../../src/kube/code-pool/code-pool.ts'
 import { JOB_SELECTOR } from '../../src/kube/code-pool/refill-jobs.ts'
-import { pathOf } from '../../src/kube/objects.ts'
+import { type KubeObject, pathOf } from '../../src/kube/objects.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import { CODE_SECRET } from './code-pools.ts'
@@ -121,6 +121,13 @@ test(
   TEST_MS_MAX,
 )
 
+/** Whether the leader has annotated pods with the version of the lists for the last time. */
+async function areListsAnnounced(): Promise<boolean> {
+  const { items } = await getObject<{ items: readonly KubeObject[] }>('pods', '-n', RELEASE)
+  const values = items.flatMap(({ metadata }) => metadata.annotations?.['curtail.dev/lists'] ?? [])
+  return values.length > 0 && values.every((value) => value.endsWith('.final'))
+}
+
 test(
   `in the steady state only the Lease is written for ${STEADY_MS / 1000} s`,
   async () => {
@@ -129,6 +136,8 @@ test(
     // Limiters that other tests have stopped count for up to 90 s; then the statuses change.
     const programmed = ['wait', '--for=condition=Programmed', '--timeout=120s']
     await kubectl(...programmed, 'ratelimitpolicies', '--all', '--namespace', RELEASE)
+    // A new leader annotates the pods three times, the last time after 35 s.
+    await waitFor('the last annotation of the pods', areListsAnnounced, WAIT_MS_MAX)
     const lastWrite = async (sinceMs: number) => writeCalls(await readAuditedCalls(sinceMs)).at(-1)
     await waitFor(
       'the last write to be over',
