@@ -91,7 +91,7 @@ function readNode(reader: Reader): YamlNode | undefined {
 
 /**
  * Whether a value starts its own line, after a comment such as `#a`, without a space. The parser of
- * all YAML may then read the line after the value as a part of it.
+ * all YAML may then append the line after the value to it.
  */
 function followsComment(text: string, { valueStart }: ScalarEvent): boolean {
   if (valueStart < 0) return false
