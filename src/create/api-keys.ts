@@ -29,7 +29,10 @@ const KEYS_MAX = 100_000
 /** Lines of a slice, which takes a few milliseconds. */
 const SLICE_LINES = 500
 const LINE_LENGTH_MAX = 1024
-const CREATOR_ID_MAX = 2n ** 63n - 1n
+/** The largest id of a creator. */
+export const CREATOR_ID_MAX = 2n ** 63n - 1n
+/** The name of a key. */
+export const API_KEY_NAME = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/
 const HASH_PREFIX = 'sha256:'
 
 const keyShape = /^curtail_[\w-]{43}$/
@@ -45,9 +48,7 @@ const expiryAllowed = 'expires_at must be a time such as 2027-01-31T12:00:00Z'
 
 const lineSchema = z.strictObject(
   {
-    name: z
-      .string({ error: nameAllowed })
-      .regex(/^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/, { error: nameAllowed }),
+    name: z.string({ error: nameAllowed }).regex(API_KEY_NAME, { error: nameAllowed }),
     creator_id: z
       .string({ error: creatorAllowed })
       .regex(/^[1-9]\d{0,18}$/, { error: creatorAllowed, abort: true })

@@ -2,10 +2,9 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { ListDocument } from '../process/list-target.ts'
-import { parseApiKeys } from './api-keys.ts'
+import { CREATOR_ID_MAX, parseApiKeys } from './api-keys.ts'
 import {
   addApiKey,
-  CREATOR_ID_MAX,
   generateApiKey,
   generateCreatorId,
   listApiKeys,

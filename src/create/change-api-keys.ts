@@ -8,7 +8,7 @@ import {
   linesOf,
   removeLines,
 } from '../process/list-target.ts'
-import { type ApiKeyLine, parseApiKeys } from './api-keys.ts'
+import { type ApiKeyLine, CREATOR_ID_MAX, parseApiKeys } from './api-keys.ts'
 
 /** A key to add. */
 export interface NewApiKey {
@@ -29,8 +29,6 @@ export interface ListedApiKey {
   readonly state: 'active' | 'expired' | 'ignored'
 }
 
-/** The largest id of a creator. */
-export const CREATOR_ID_MAX = 2n ** 63n - 1n
 const KEY_BYTES = 32
 
 /** Generates a key. */

@@ -168,10 +168,7 @@ function attach(given: {
   })
   const { isStoreAvailable } = createDeps
   const imports = {
-    importBatch: createBatchImporter({
-      ...createDeps,
-      ownHosts,
-    }),
+    importBatch: createBatchImporter({ ...createDeps, ownHosts }),
     isStoreAvailable,
   }
   const api = { operations, links, imports, readPools: components.pools.report, nowMs }

@@ -2,9 +2,9 @@
 import { parseArgs } from 'node:util'
 import { writeLines } from '../clients/write-output.ts'
 import type { ConfigOf } from '../config/config.ts'
+import { API_KEY_NAME, CREATOR_ID_MAX } from '../create/api-keys.ts'
 import {
   addApiKey,
-  CREATOR_ID_MAX,
   generateApiKey,
   generateCreatorId,
   listApiKeys,
@@ -129,7 +129,7 @@ function isVerb(name: string): name is Verb {
 }
 
 function checkName(name: string): void {
-  if (/^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/.test(name)) return
+  if (API_KEY_NAME.test(name)) return
   const allowed = '1 to 63 of the characters a-z, 0-9 and -, the latter not at an end'
   throw new UsageError(`NAME must have ${allowed}: it is ${JSON.stringify(name)}`)
 }
