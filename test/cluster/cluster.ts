@@ -72,14 +72,21 @@ export async function helm(major: HelmMajor, ...args: readonly string[]): Promis
   return mustRun(await findHelm(major), args)
 }
 
-/** Creates a namespace that enforces the `restricted` Pod Security Standard. */
-export async function createNamespace(name: string): Promise<void> {
+/**
+ * Creates a namespace that enforces a Pod Security Standard, `restricted` unless `level` says
+ * otherwise. Waits for its default service account: without it, the API server rejects pods.
+ */
+export async function createNamespace(
+  name: string,
+  level: 'privileged' | 'restricted' = 'restricted',
+): Promise<void> {
   const labels = {
-    'pod-security.kubernetes.io/enforce': 'restricted',
+    'pod-security.kubernetes.io/enforce': level,
     'pod-security.kubernetes.io/enforce-version': 'latest',
-    'pod-security.kubernetes.io/warn': 'restricted',
+    'pod-security.kubernetes.io/warn': level,
   }
   await applyObjects({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
+  await kubectl('wait', '--for=create', 'serviceaccount/default', `--namespace=${name}`)
 }
 
 /** Deletes a namespace with everything in it; run.ts waits for the deletion after the tests. */

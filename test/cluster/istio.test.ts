@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
 import { createTestClient } from '../kit/ratelimit/grpc-client.ts'
 import { waitFor } from '../kit/wait-for.ts'
-import { applyObjects, deleteNamespace, getObject, kubectl } from './cluster.ts'
+import { applyObjects, createNamespace, deleteNamespace, getObject, kubectl } from './cluster.ts'
 import { restrictedPod, serviceOf } from './pods.ts'
 
 const NAMESPACE = 'istio-sample'
@@ -61,8 +61,7 @@ const deployment = {
 }
 
 beforeAll(async () => {
-  // Without a Pod Security Standard: the sample has no security context.
-  await applyObjects({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
+  await createNamespace(NAMESPACE, 'privileged') // the sample has no security context
   const program = ['/usr/local/bin/redis-server', '--save', '', '--protected-mode', 'no']
   const redis = restrictedPod('redis', { image: 'localhost/redis:test', command: program })
   const service = serviceOf('redis', { port: 6379, targetPort: 6379 })
