@@ -20,9 +20,12 @@ FROM base
 COPY --from=build /out /app
 # The program of envoyproxy/ratelimit's image; see docs/drop-in.md.
 COPY --chmod=755 k8s/image/bin/ratelimit /bin/ratelimit
+# On PATH, for `kubectl exec`.
+COPY --chmod=755 k8s/image/bin/curtail /bin/curtail
 WORKDIR /app
 USER 65532:65532
-ENV NODE_ENV=production \
+ENV PATH=/nodejs/bin:/bin \
+    NODE_ENV=production \
     NODE_OPTIONS="--disable-warning=ExperimentalWarning --max-semi-space-size=8"
 LABEL org.opencontainers.image.title="curtail" \
       org.opencontainers.image.licenses="Apache-2.0"

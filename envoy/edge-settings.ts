@@ -63,6 +63,10 @@ export interface EdgeSettings {
   readonly createTotalBurst: number
   /** While the limiter is unavailable: creates of all clients per second. @default 400 */
   readonly createTotalPerSecond: number
+  /** While the limiter is unavailable: burst of reports of abuse of one client. @default 10 */
+  readonly reportBurst: number
+  /** While the limiter is unavailable: reports of one client per hour. @default 12 */
+  readonly reportPerHour: number
   /** While the limiter is unavailable: burst of redirects of one client. @default 500 */
   readonly redirectBurst: number
   /** While the limiter is unavailable: redirects of one client per second. @default 200 */
@@ -115,6 +119,8 @@ export const edgeDefaults: Omit<EdgeSettings, Required> = {
   createPerSecond: 2,
   createTotalBurst: 1000,
   createTotalPerSecond: 400,
+  reportBurst: 10,
+  reportPerHour: 12,
   redirectBurst: 500,
   redirectPerSecond: 200,
   allowanceBurst: 0,
@@ -189,6 +195,8 @@ const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
   createPerSecond: perClient,
   createTotalBurst: perClient,
   createTotalPerSecond: perClient,
+  reportBurst: perClient,
+  reportPerHour: perClient,
   redirectBurst: perClient,
   redirectPerSecond: perClient,
   allowanceBurst: integer(0, 1_000_000),

@@ -14,10 +14,12 @@ export function addressOf(client: number): string {
   return `198.${18 + ((index >> 16) & 1)}.${(index >> 8) & 255}.${index & 255}`
 }
 
+const keyHeader = given.apiKey === undefined ? {} : { 'X-API-Key': given.apiKey }
+
 /** Creates a link as the client at `address`. */
 export function createLink(address: string): RefinedResponse<'text'> {
   return http.post(`${given.baseUrl}/v1/urls`, JSON.stringify({ long_url: target }), {
-    headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': address },
+    headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': address, ...keyHeader },
     responseType: 'text',
     tags: { name: 'POST /v1/urls' },
   })

@@ -7,6 +7,8 @@ import type { Threshold } from 'k6/options'
 export const given = {
   /** The origin of the edge. */
   baseUrl: (__ENV['BASE_URL'] ?? 'http://127.0.0.1:8080').replace(/\/$/, ''),
+  /** The API key of all creates, for a service that requires one. */
+  apiKey: __ENV['API_KEY']?.trim(),
   /** One of `shapes`. */
   shape: __ENV['SHAPE'] ?? 'smoke',
   /** Requests per second; overrides the shape. */

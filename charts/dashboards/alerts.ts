@@ -2,6 +2,7 @@
 import { stringify } from 'yaml'
 import type { Alert } from './alert.ts'
 import { burnAlerts, burnRecords, NAMESPACE, RELEASE, released } from './burn-rates.ts'
+import { listAlerts } from './list-alerts.ts'
 
 const { ours, edge, other } = released
 const CODES_PER_BLOCK = 1000
@@ -238,6 +239,7 @@ export const alerts: readonly Alert[] = [
   ...burnAlerts(),
   ...poolAlerts,
   ...limiterAlerts,
+  ...listAlerts,
   ...storeAlerts,
   ...edgeAlerts,
   ...processAlerts,

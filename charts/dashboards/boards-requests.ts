@@ -218,5 +218,31 @@ export const create: Board = {
         },
       ],
     },
+    {
+      title: 'Operator lists',
+      panels: [
+        {
+          title: 'Entries in use',
+          description: 'By list: the most and the fewest of a pod. They differ during a change.',
+          unit: 'short',
+          queries: [
+            line(`max by (list) (${ours('listEntries')})`, '{{list}} most'),
+            line(`min by (list) (${ours('listEntries')})`, '{{list}} fewest'),
+          ],
+        },
+        {
+          title: 'Ignored lines',
+          description: 'Lines that pods ignore, by list; 1 if a pod cannot read the list.',
+          unit: 'short',
+          queries: [line(`max by (list) (${ours('listFaults')})`, '{{list}}')],
+        },
+        {
+          title: 'Blocked requests',
+          description: 'Creates and redirects whose target is blocked, by route.',
+          unit: 'reqps',
+          queries: [rateBy(ours('blocked'), ['route'])],
+        },
+      ],
+    },
   ],
 }

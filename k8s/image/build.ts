@@ -1,8 +1,8 @@
 // `npm run image [-- FILE]`: builds the image for amd64 from the checkout, without a daemon or a
 // registry, as one file for `docker load`, `podman load` or `ctr images import`.
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { writeApp } from './app.ts'
@@ -14,7 +14,7 @@ const MEBIBYTE = 1024 * 1024
 
 /** The environment of the image; the Dockerfile sets the same. */
 export const imageEnvironment = {
-  PATH: '/nodejs/bin',
+  PATH: '/nodejs/bin:/bin',
   NODE_ENV: 'production',
   NODE_OPTIONS: '--disable-warning=ExperimentalWarning --max-semi-space-size=8',
 } as const
@@ -48,12 +48,15 @@ export async function buildImage(given: {
   }
 }
 
-/** Adds /bin/ratelimit, an executable file whatever its mode in the checkout is. */
+/** Adds the programs in /bin, executable files whatever their mode in the checkout is. */
 async function addPrograms(top: string): Promise<void> {
-  const program = join(top, 'bin', 'ratelimit')
-  await mkdir(dirname(program))
-  await copyFile(join(root, 'k8s/image/bin/ratelimit'), program)
-  await chmod(program, 0o755)
+  const folder = join(root, 'k8s/image/bin')
+  await mkdir(join(top, 'bin'))
+  for (const name of await readdir(folder)) {
+    const program = join(top, 'bin', name)
+    await copyFile(join(folder, name), program)
+    await chmod(program, 0o755)
+  }
 }
 
 async function describeConfig(): Promise<ImageConfig> {

@@ -21,7 +21,16 @@ function createSetup() {
   }
   const stopping = new AbortController()
   const log = { info: (line: unknown) => lines.push(line) }
-  const deps = { links, intents, nowMs: () => NOW_MS, metrics, log, signal: stopping.signal }
+  const reports = intents
+  const deps = {
+    links,
+    intents,
+    reports,
+    nowMs: () => NOW_MS,
+    metrics,
+    log,
+    signal: stopping.signal,
+  }
   return { ...deps, deps, stopping, swept, lines }
 }
 
@@ -44,7 +53,7 @@ test('links are deleted 31 days after their expiry, not sooner', async () => {
   expect(await links.find(old.code)).toBeUndefined()
   for (const link of kept) expect(await links.find(link.code)).toEqual(link)
   expect(await purged(metrics)).toBe(1)
-  expect(swept.map(({ beforeMs }) => beforeMs)).toEqual([NOW_MS])
+  expect(swept.map(({ beforeMs }) => beforeMs)).toEqual([NOW_MS, NOW_MS]) // intents, reports
 })
 
 test('links that were deleted before a step failed are counted', async () => {
@@ -75,7 +84,7 @@ test('many records are deleted in steps', async () => {
   await sweep({ ...deps, links: watched })
   expect(steps).toEqual([500, 500, 500])
   expect(await purged(metrics)).toBe(1200)
-  expect(lines).toEqual([{ links: 1200, intents: 0 }])
+  expect(lines).toEqual([{ links: 1200, intents: 0, reports: 0 }])
 })
 
 test('a stopped process sweeps no further, and an empty sweep is not logged', async () => {

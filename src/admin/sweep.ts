@@ -10,6 +10,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 export interface SweepDeps {
   readonly links: SweptStore
   readonly intents: SweptStore
+  readonly reports: SweptStore
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'linksPurged'>
   readonly log: Pick<Log, 'info'>
@@ -22,7 +23,7 @@ const STEP_PAUSE_MS = 10
 /** Steps per sweep; the next sweep continues. */
 const STEPS_MAX = 20_000
 
-/** Deletes links that expired more than QUARANTINE_MS ago, and expired intents. */
+/** Deletes links that expired more than QUARANTINE_MS ago, expired intents and reports. */
 export async function sweep(deps: SweepDeps): Promise<void> {
   const countLinks = (count: number) => {
     deps.metrics.linksPurged.inc(count) // in each step, as a later one may fail
@@ -33,7 +34,9 @@ export async function sweep(deps: SweepDeps): Promise<void> {
     onDeleted: countLinks,
   })
   const intents = await sweepStore(deps, { store: deps.intents, beforeMs: deps.nowMs() })
-  if (links + intents > 0) deps.log.info({ links, intents }, 'expired links deleted')
+  const reports = await sweepStore(deps, { store: deps.reports, beforeMs: deps.nowMs() })
+  if (links + intents + reports > 0)
+    deps.log.info({ links, intents, reports }, 'expired links deleted')
 }
 
 async function sweepStore(

@@ -1,4 +1,5 @@
-// The errors of the client if the admin API accepts a request, but does not complete the response.
+// The errors of the client if the admin API accepts a request, but does not complete the response,
+// or redirects it.
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, jest, test } from '@jest/globals'
@@ -38,4 +39,24 @@ test.each(Object.entries(listeners))('after %s it reports the timeout', async (_
     new Error(`${message}${hint}: retry the command`),
   )
   expect(delays.mock.calls).toEqual(Array.from({ length: 4 }, () => [15_000]))
+})
+
+test('it does not follow a redirect, and reports where it leads', async () => {
+  const paths: unknown[] = []
+  server = createServer((req, res) => {
+    paths.push(req.url)
+    res.writeHead(307, { Location: '/elsewhere' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const call = (setting?: string) =>
+    callAdminApi(
+      { url, token: 'secret', ...(setting !== undefined && { setting }) },
+      { method: 'POST', path: '/a', json: {} },
+      z.unknown(),
+    )
+  const fault = 'POST /a returned 307, but redirects to "/elsewhere" are not followed'
+  await expect(call()).rejects.toThrow(new Error(`${fault}: check ADMIN_URL, ${url}`))
+  await expect(call('API_URL')).rejects.toThrow(new Error(`${fault}: check API_URL, ${url}`))
+  expect(paths).toEqual(['/a', '/a'])
 })

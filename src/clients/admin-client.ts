@@ -22,15 +22,22 @@ const RESPONSE_MS_MAX = 15_000
 const problemShape = z.object({ detail: z.string() })
 /** Responses of an admin API, or of a proxy before it, to a request that may succeed on retry. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504])
+/** Errors of a connection that closed after it was open. */
+const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+const failureShape = z.object({ cause: z.object({ code: z.string() }) })
+const LOCATION_LENGTH_MAX = 200
 
 /** The API did not respond, or responded that it is unavailable: a retry may succeed. */
 export class UnavailableError extends OperatorError {
   /** The status of the response, if there was one. */
   readonly status: number | undefined
+  /** Whether the API possibly received the request. */
+  readonly isSent: boolean
 
-  constructor(message: string, status?: number) {
+  constructor(message: string, cause: { readonly status?: number; readonly isSent: boolean }) {
     super(message)
-    this.status = status
+    this.status = cause.status
+    this.isSent = cause.isSent
   }
 }
 
@@ -51,8 +58,15 @@ class ChangeTimeoutError extends UnavailableError {}
 export interface AdminRequest {
   readonly method: string
   readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
   /** A body of JSON lines. */
   readonly ndjson?: string
+  /** A body of JSON. */
+  readonly json?: object
+  /** How long to wait for the response, in milliseconds. @default 15_000 */
+  readonly msMax?: number
+  /** Whether a timeout reports that it may have been applied. @default for all methods but GET */
+  readonly isChange?: boolean
 }
 
 /**
@@ -66,18 +80,20 @@ export async function callAdminApi<T>(
   shape: z.ZodType<T>,
 ): Promise<T> {
   const { method, path } = request
-  const { ok, status, responseText } = await exchange(target, request)
+  const { ok, status, location, responseText } = await exchange(target, request)
   const body = status === 204 ? undefined : parseJson(responseText)
   const { url, name = ADMIN_API, setting = URL_SETTING } = target
   const parsed = shape.safeParse(body)
   if (ok && parsed.success) return parsed.data
   const problem = problemShape.safeParse(body)
+  const fault =
+    location === undefined
+      ? `but the response is not from ${name} of Curtail`
+      : `but redirects to ${location} are not followed`
   const detail =
-    !ok && problem.success
-      ? `: ${problem.data.detail}`
-      : `, but the response is not from ${name} of Curtail: check ${setting}, ${url}`
+    !ok && problem.success ? `: ${problem.data.detail}` : `, ${fault}: check ${setting}, ${url}`
   const message = `${method} ${path} returned ${status}${detail}`
-  if (UNAVAILABLE.has(status)) throw new UnavailableError(message, status)
+  if (UNAVAILABLE.has(status)) throw new UnavailableError(message, { status, isSent: true })
   if (!ok && problem.success) throw new ProblemError(message, status)
   throw new OperatorError(message)
 }
@@ -92,32 +108,67 @@ export async function callAdminApiOnce<T>(...call: Parameters<typeof callAdminAp
   }
 }
 
-async function exchange(
-  target: AdminTarget,
-  { method, path, ndjson: body }: AdminRequest,
-): Promise<{ ok: boolean; status: number; responseText: string }> {
+/** The response to a request. */
+interface Exchanged {
+  readonly ok: boolean
+  readonly status: number
+  /** Where a redirect leads, quoted. */
+  readonly location: string | undefined
+  readonly responseText: string
+}
+
+/** A redirect is not followed: another server would receive the token or API key. */
+async function exchange(target: AdminTarget, request: AdminRequest): Promise<Exchanged> {
+  const { method, path, msMax = RESPONSE_MS_MAX } = request
+  const { body, type } = bodyOf(request)
   const headers = {
+    ...request.headers,
     ...(target.token !== undefined && { Authorization: `Bearer ${target.token}` }),
     ...(target.operator !== undefined && { 'X-Operator': target.operator }),
-    ...(body !== undefined && { 'Content-Type': 'application/x-ndjson' }),
+    ...(body !== undefined && { 'Content-Type': type }),
   }
-  const init = { method, headers, ...(body !== undefined && { body }) }
-  const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
+  const init = { method, headers, redirect: 'manual', ...(body !== undefined && { body }) } as const
+  const signal = AbortSignal.timeout(msMax)
   try {
     const response = await fetch(new URL(path, target.url), { ...init, signal })
-    return { ok: response.ok, status: response.status, responseText: await response.text() }
+    const { ok, status } = response
+    return { ok, status, location: locationOf(response), responseText: await response.text() }
   } catch (error) {
-    const { url, name = ADMIN_API, setting = URL_SETTING } = target
-    if (signal.aborted) {
-      const message = `${name} at ${url} did not respond within ${RESPONSE_MS_MAX / 1000} s`
-      if (method === 'GET') throw new UnavailableError(message)
-      throw new ChangeTimeoutError(`${message}; the change may have been applied`)
-    }
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    throw new UnavailableError(
-      `cannot reach ${name} at ${url} (${messageOf(cause)}): check ${setting}`,
-    )
+    throw signal.aborted ? timeoutOf(target, request, msMax) : connectionFault(target, error)
   }
+}
+
+function timeoutOf(
+  { url, name = ADMIN_API }: AdminTarget,
+  { method, isChange = method !== 'GET' }: AdminRequest,
+  msMax: number,
+): UnavailableError {
+  const message = `${name} at ${url} did not respond within ${msMax / 1000} s`
+  if (!isChange) return new UnavailableError(message, { isSent: true })
+  return new ChangeTimeoutError(`${message}; the change may have been applied`, { isSent: true })
+}
+
+function connectionFault(
+  { url, name = ADMIN_API, setting = URL_SETTING }: AdminTarget,
+  error: unknown,
+): UnavailableError {
+  const parsed = failureShape.safeParse(error)
+  const code = parsed.success ? parsed.data.cause.code : ''
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const reason = messageOf(cause) || code // the failure of several addresses has no message
+  const message = `cannot reach ${name} at ${url} (${reason}): check ${setting}`
+  return new UnavailableError(message, { isSent: CLOSED.has(code) })
+}
+
+function locationOf({ status, headers }: Response): string | undefined {
+  const location = headers.get('location')
+  if (status < 300 || status > 399 || location === null) return undefined
+  return JSON.stringify(location.slice(0, LOCATION_LENGTH_MAX))
+}
+
+function bodyOf({ ndjson, json }: AdminRequest): { body?: string | undefined; type: string } {
+  if (json === undefined) return { body: ndjson, type: 'application/x-ndjson' }
+  return { body: JSON.stringify(json), type: 'application/json' }
 }
 
 /** Parses JSON; returns `text` itself if it is not JSON: the admin API did not send it. */

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Writable } from 'node:stream'
-import { afterEach, expect, test } from '@jest/globals'
+import { afterEach, expect, jest, test } from '@jest/globals'
 import { waitFor, withinDeadline } from '../../test/kit/wait-for.ts'
 import { type ExportOptions, exportLinks } from './export-links.ts'
 
@@ -160,6 +160,18 @@ test('a page is tried 10 times, with growing pauses; the error contains the code
   expect(retryPauses).toHaveLength(9)
   expect(Math.max(...retryPauses.slice(0, 2))).toBeLessThanOrEqual(500)
   expect(Math.min(...retryPauses.slice(-3))).toBeGreaterThanOrEqual(4000)
+})
+
+test('a page that takes longer than its timeout is retried with half as many links', async () => {
+  const timeout = AbortSignal.timeout.bind(AbortSignal)
+  const delays = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => timeout(200))
+  const { url, queries } = await startServer((i) => (i === 1 ? () => undefined : undefined))
+  const run = start(url)
+  expect(await run.exported).toBe(1200)
+  expect(run.retries).toEqual([`the admin API at ${url} did not respond within 20 s`])
+  expect(queries.slice(0, 3)).toEqual([' 500', `${codes[499]} 500`, `${codes[499]} 250`])
+  expect(new Set(delays.mock.calls.flat())).toEqual(new Set([20_000]))
+  delays.mockRestore()
 })
 
 test('an API that was never reached is reported immediately', async () => {

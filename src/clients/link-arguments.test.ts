@@ -4,9 +4,15 @@ import { expect, test } from '@jest/globals'
 import { isCode } from '../links/alias.ts'
 import { parseHost } from '../links/target-url.ts'
 import { UsageError } from '../process/role.ts'
-import { hasBulkOption, isBulkVerb, parseBulkArgs } from './link-arguments.ts'
+import { parseCommand } from '../process/command-line.ts'
+import { parseBulk } from './link-arguments.ts'
+import { linkCommands } from './link-commands.ts'
 
-const parse = (line: string) => parseBulkArgs(line.split(' '), { isCode, parseHost })
+const { list, disable, enable } = linkCommands
+const parse = (line: string) => {
+  const args = parseCommand('link', { list, disable, enable }, line.split(' '))
+  return parseBulk(args, { isCode, parseHost })
+}
 
 const none = { creator: undefined, host: undefined, state: undefined }
 const defaults = {
@@ -39,23 +45,29 @@ test.each([
   ['disable --from-file - --after-line 12', { file: '-', afterLine: 12 }],
   ['enable --from-file=a --rate 1 --json', { file: 'a', rate: 1, isJson: true }],
 ])('%s', (line, expected) => {
-  expect(parse(line)).toEqual({ ...defaults, ...expected })
+  const [verb] = line.split(' ')
+  expect(parse(line)).toEqual({ ...defaults, verb, ...expected })
+})
+
+test.each(['disable abc', 'enable abc --json'])('%s concerns one link', (line) => {
+  expect(parse(line)).toBeUndefined()
 })
 
 const selectors = '--from-file, --creator, --target-host'
 test.each([
-  ['disable --dry-run', `requires exactly one of ${selectors}: none is given`],
+  ['disable --dry-run', `or, for many links, exactly one of ${selectors}: none is given`],
+  ['disable', `requires a CODE, or, for many links, exactly one of ${selectors}: none is given`],
   ['disable --creator 1 --target-host a', `of ${selectors}: --creator, --target-host are given`],
   ['disable --creator 1 --from-file a', `of ${selectors}: --from-file, --creator are given`],
-  ['enable --dry-run', 'requires --from-file: none is given'],
-  ['enable --creator 1', /^link enable takes --from-file, .*--json: .*Unknown option '--creator'$/],
-  ['disable --creater 1', /^link disable takes --from-file, --creator, .*: .*'--creater'$/],
-  ['list --dry-run', /^link list takes --creator, .*, --json: .*Unknown option '--dry-run'$/],
-  ['list abc', /takes no CODE with these, but "abc" is given$/],
-  ['disable abc --dry-run', /takes no CODE with these, but "abc" is given$/],
-  ['list --creator', /Option '--creator <value>' argument missing$/],
-  ['list --creator -5', /Option '--creator' argument is ambiguous$/],
-  ['list --json=1', /Option '--json' does not take an argument$/],
+  ['enable --dry-run', 'a CODE, or, for many links, --from-file: none is given'],
+  ['enable --creator 1', /^link enable has no option --creator: allowed are --from-file, .*--json/],
+  ['disable --creater 1', /has no option --creater: .*; did you mean --creator\?$/],
+  ['list --dry-run', /^link list has no option --dry-run: allowed are --creator, .*, --json/],
+  ['list abc', 'link list takes no arguments: "abc" is extra'],
+  ['disable abc --dry-run', 'takes a CODE or --dry-run, not both: the CODE is "abc"'],
+  ['list --creator', 'link list: --creator requires a value, as in --creator=ID'],
+  ['list --creator -5', 'requires =, as in --creator=-5'],
+  ['list --json=1', 'link list: --json has no value: it is "1"'],
   ['list --creator 1.5', '--creator must be a decimal integer: it is "1.5"'],
   ['list --creator=', '--creator must be a decimal integer: it is ""'],
   ['list --target-host=a/b', '--target-host must be a host such as evil.example: it is "a/b"'],
@@ -69,8 +81,8 @@ test.each([
   ['list --target-host=a.example:80', 'must not have a port (all ports are selected): it is'],
   ['disable --target-host=[::1]:80', 'must not have a port'],
   ['disable --target-host=com.', 'must not be a host of one label, such as a top-level domain: it'],
-  ['disable --creator 1 --creator=2', /^link disable takes .*: --creator is given more than once$/],
-  ['list --json --json', '--json is given more than once'],
+  ['disable --creator 1 --creator=2', '--creator is given 2 times: it is allowed once'],
+  ['list --json --json', '--json is given 2 times'],
   [
     'list --state burnt',
     '--state must be one of active, expired, disabled, deleted: it is "burnt"',
@@ -83,23 +95,4 @@ test.each([
 ])('%s is rejected with what is allowed', (line, message) => {
   expect(() => parse(line)).toThrow(UsageError)
   expect(() => parse(line)).toThrow(message)
-})
-
-test.each([
-  ['disable --creator 1', true],
-  ['disable --unknown', true],
-  ['disable abc --json', false],
-  ['disable -ab', false],
-  ['disable -- --creator', false],
-])('%s: options for many links: %p', (line, expected) => {
-  expect(hasBulkOption(line.split(' '))).toBe(expected)
-})
-
-test.each([
-  ['list', true],
-  ['show', false],
-  ['toString', false],
-  [undefined, false],
-])('%s may concern many links: %p', (verb, expected) => {
-  expect(isBulkVerb(verb)).toBe(expected)
 })

@@ -1,28 +1,17 @@
 // The arguments of the `link` commands for many links.
-import { parseArgs } from 'node:util'
+import type { Parsed } from '../process/command-line.ts'
 import { UsageError } from '../process/role.ts'
-import { messageOf } from '../resilience/message-of.ts'
+import { linkCommands, RATE_DEFAULTS } from './link-commands.ts'
 import { parseRate } from './parse-rate.ts'
 
-const LIST_RATE_DEFAULT = 5000
-const CHANGE_RATE_DEFAULT = 200
-const states: readonly string[] = ['active', 'expired', 'disabled', 'deleted']
-
-/** The options of each command. */
-const optionsOf = {
-  list: ['creator', 'target-host', 'state', 'after', 'rate', 'json'],
-  disable: [
-    ...['from-file', 'creator', 'target-host', 'after', 'after-line', 'rate'],
-    ...['dry-run', 'json'],
-  ],
-  enable: ['from-file', 'after-line', 'rate', 'dry-run', 'json'],
-} as const
-
-const flags: readonly string[] = ['dry-run', 'json']
-const selectors = ['from-file', 'creator', 'target-host'] as const
+/** The parsed arguments of a `link` command. */
+type LinkArguments = Parsed<typeof linkCommands>
 
 /** A command for many links. */
-export type BulkVerb = keyof typeof optionsOf
+type BulkVerb = 'list' | 'disable' | 'enable'
+
+/** The parsed arguments of such a command, perhaps with one CODE. */
+export type BulkArguments = Extract<LinkArguments, { command: BulkVerb }>
 
 /** The links to select: those that match every member. */
 export interface Selection {
@@ -33,8 +22,9 @@ export interface Selection {
   readonly state: string | undefined
 }
 
-/** The arguments of a command for many links. */
-export interface BulkArguments {
+/** What a command for many links does. */
+export interface BulkRequest {
+  readonly verb: BulkVerb
   readonly selection: Selection
   /** A file of codes, or `-` for the standard input. */
   readonly file: string | undefined
@@ -46,85 +36,68 @@ export interface BulkArguments {
 }
 
 /** The syntax of values. */
-interface Syntax {
+export interface Syntax {
   readonly isCode: (value: string) => boolean
   /** The normalized host; `undefined` if it is invalid. */
   readonly parseHost: (value: string) => string | undefined
 }
 
-/** Whether this is a command for many links, perhaps only with an option. */
-export function isBulkVerb(verb: string | undefined): verb is BulkVerb {
-  return verb !== undefined && Object.hasOwn(optionsOf, verb)
-}
+type Values = Partial<Record<string, string | boolean>>
 
-/** Whether an option other than --json is given; after `--` they are codes. */
-export function hasBulkOption(args: readonly string[]): boolean {
-  const end = args.indexOf('--')
-  const given = args.slice(0, end < 0 ? undefined : end)
-  return given.some((arg) => /^--[a-z]/.test(arg) && arg !== '--json')
-}
-
-/** Parses the arguments, of which the first one is a BulkVerb. Throws UsageError. */
-export function parseBulkArgs(args: readonly string[], syntax: Syntax): BulkArguments {
-  const [verb] = args
-  if (!isBulkVerb(verb)) throw new UsageError(`link has no command ${quote(verb)}`)
-  const values = readValues(verb, args.slice(1))
-  if (verb !== 'list') checkSelectors(verb, values)
-  const { rate = String(verb === 'list' ? LIST_RATE_DEFAULT : CHANGE_RATE_DEFAULT) } = values
-  return {
-    selection: selectionOf(verb, values, syntax),
-    file: values['from-file'],
-    after: parseAfter(values.after, syntax),
-    afterLine: parseLine(values['after-line']),
-    rate: parseRate(rate),
-    isDryRun: values['dry-run'] !== undefined,
-    isJson: values.json !== undefined,
-  }
-}
-
-type Name = (typeof optionsOf)[BulkVerb][number]
-/** The value of each given option; that of a flag is not used. */
-type Values = Partial<Record<Name, string>>
-
-function readValues(verb: BulkVerb, args: readonly string[]): Values {
-  const names = optionsOf[verb]
-  const options = names.map((name) => {
-    return [name, { type: flags.includes(name) ? 'boolean' : 'string' }] as const
-  })
-  const allowed = `link ${verb} takes ${names.map((name) => `--${name}`).join(', ')}`
-  try {
-    const { values, positionals, tokens } = parseArgs({
-      args: [...args],
-      options: Object.fromEntries(options),
-      allowPositionals: true,
-      tokens: true,
-    })
-    const [positional] = positionals
-    if (positional !== undefined) {
-      throw new Error(`it takes no CODE with these, but ${quote(positional)} is given`)
+/**
+ * The request of a command for many links; `undefined` if it concerns one CODE. Throws UsageError.
+ */
+export function parseBulk(args: BulkArguments, syntax: Syntax): BulkRequest | undefined {
+  const { command: verb, operands } = args
+  const values: Values = args.flags
+  if (verb !== 'list') {
+    const given = Object.keys(values).filter((name) => !ofOne.has(name) && isGiven(values[name]))
+    const [code] = operands
+    if (code !== undefined && given.length === 0) return undefined
+    if (code !== undefined) {
+      const names = given.map((name) => `--${name}`).join(', ')
+      throw new UsageError(
+        `link ${verb} takes a CODE or ${names}, not both: the CODE is ${quote(code)}`,
+      )
     }
-    const given = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
-    const repeated = given.find((name, at) => given.indexOf(name) !== at)
-    if (repeated === undefined) return values
-    throw new Error(`--${repeated} is given more than once`)
-  } catch (error) {
-    const [reason] = messageOf(error).split(/[.\n]/)
-    throw new UsageError(`${allowed}: ${reason}`)
+    checkSelectors(verb, values)
+  }
+  const rateDefault = verb === 'list' ? RATE_DEFAULTS.list : RATE_DEFAULTS.change
+  return {
+    verb,
+    selection: selectionOf(verb, values, syntax),
+    file: stringOf(values['from-file']),
+    after: parseAfter(stringOf(values['after']), syntax),
+    afterLine: parseLine(stringOf(values['after-line'])),
+    rate: parseRate(values['rate'] ?? String(rateDefault)),
+    isDryRun: values['dry-run'] === true,
+    isJson: values['json'] === true,
   }
 }
+
+/** The options that also apply to one link. */
+const ofOne: ReadonlySet<string> = new Set(['json', 'operator'])
+
+const isGiven = (value: string | boolean | undefined) => value !== undefined && value !== false
+
+const stringOf = (value: string | boolean | undefined) =>
+  typeof value === 'string' ? value : undefined
+
+const selectors = ['from-file', 'creator', 'target-host'] as const
 
 function checkSelectors(verb: 'disable' | 'enable', values: Values): void {
-  const allowed = optionsOf[verb].filter((name) => selectors.some((one) => one === name))
+  const allowed = selectors.filter((name) => Object.hasOwn(linkCommands[verb].flags, name))
   const given = allowed.filter((name) => values[name] !== undefined)
   if (given.length !== 1) {
     const list = allowed.map((name) => `--${name}`).join(', ')
     const which =
       given.length === 0 ? 'none is' : `${given.map((name) => `--${name}`).join(', ')} are`
     const required = allowed.length === 1 ? list : `exactly one of ${list}`
-    throw new UsageError(`link ${verb} for many links requires ${required}: ${which} given`)
+    const orCode = given.length === 0 ? 'a CODE, or, for many links, ' : ''
+    throw new UsageError(`link ${verb} requires ${orCode}${required}: ${which} given`)
   }
   const isList = values['from-file'] !== undefined
-  if (isList && values.after !== undefined) {
+  if (isList && values['after'] !== undefined) {
     throw new UsageError('--after does not apply to --from-file: use --after-line')
   }
   if (!isList && values['after-line'] !== undefined) {
@@ -133,14 +106,12 @@ function checkSelectors(verb: 'disable' | 'enable', values: Values): void {
 }
 
 function selectionOf(verb: BulkVerb, values: Values, { parseHost }: Syntax): Selection {
-  const { creator, state } = values
+  const creator = stringOf(values['creator'])
+  const state = stringOf(values['state'])
   if (creator !== undefined && !/^-?\d{1,19}$/.test(creator)) {
     throw new UsageError(`--creator must be a decimal integer: it is ${quote(creator)}`)
   }
-  if (state !== undefined && !states.includes(state)) {
-    throw new UsageError(`--state must be one of ${states.join(', ')}: it is ${quote(state)}`)
-  }
-  const { 'target-host': given } = values
+  const given = stringOf(values['target-host'])
   const host = given === undefined ? undefined : parseHost(given)
   const fault = given === undefined ? undefined : hostFaultOf(verb, given, host)
   if (fault !== undefined) throw new UsageError(`--target-host ${fault}: it is ${quote(given)}`)

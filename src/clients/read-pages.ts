@@ -13,6 +13,8 @@ export const pageShape = z.object({ links: z.array(linkShape), next: z.string().
 type Page = z.output<typeof pageShape>
 
 const PAGE_LINKS_MAX = 500
+/** Longer than the service's deadline of a page, 12 s (stores/cassandra/statement-kinds.ts). */
+export const PAGE_MS_MAX = 20_000
 /** At a low rate, pages are small, so that the load is even. */
 const PAGES_PER_SECOND = 10
 
@@ -59,7 +61,8 @@ function createPageReader(options: PageOptions) {
         ...(after !== undefined && { after }),
         limit: `${limit}`,
       })
-      const request = { method: 'GET', path: `/admin/links?${String(query)}` }
+      const path = `/admin/links?${String(query)}`
+      const request = { method: 'GET', path, msMax: PAGE_MS_MAX }
       return callAdminApi(target, request, pageShape)
     })
     limit = Math.min(linksMax, limit * 2)

@@ -15,6 +15,11 @@ export interface RetryOptions {
   readonly onRetry: (cause: UnavailableError) => void
   /** Whether the API has already responded to other requests. @default false */
   readonly isReached?: boolean
+  /**
+   * Whether a request that the API possibly received shows that the API was reached; otherwise
+   * only a response does. @default false
+   */
+  readonly isReachedIfSent?: boolean
   /** Waits before a retry; replaced in tests. */
   readonly pause?: Pause
 }
@@ -22,9 +27,9 @@ export interface RetryOptions {
 /** The result of `call`, which is retried while it throws UnavailableError. */
 export type Retry = <T>(call: () => Promise<T>) => Promise<T>
 
-/** Creates the function that retries; an API that never responded is reported immediately. */
+/** Creates the function that retries; an API that was never reached is reported immediately. */
 export function createRetry(options: RetryOptions): Retry {
-  const { signal, onRetry, pause = defaultPause } = options
+  const { signal, onRetry, isReachedIfSent = false, pause = defaultPause } = options
   let { isReached = false } = options
   return async (call) => {
     const backOff = createBackOff({ signal, pause, pauses: PAUSES, random: fromHalf })
@@ -35,7 +40,7 @@ export function createRetry(options: RetryOptions): Retry {
         return result
       } catch (error) {
         if (!(error instanceof UnavailableError)) throw error
-        isReached ||= error.status !== undefined
+        isReached ||= error.status !== undefined || (isReachedIfSent && error.isSent)
         if (!isReached || attempt === ATTEMPTS_MAX || signal.aborted) throw error
         onRetry(error)
         await backOff()

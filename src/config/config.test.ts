@@ -2,15 +2,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from '@jest/globals'
+import { afterAll, describe, expect, test } from '@jest/globals'
 import * as z from 'zod'
 import {
   ConfigError,
   type Environment,
+  fileSettings,
   parseConfig,
   renderSettings,
   type Setting,
   dependentSettings,
+  startWithConfig,
 } from './config.ts'
 import { integerSetting, stringSetting } from './settings.ts'
 
@@ -85,6 +87,64 @@ test('problems of dependent settings are listed only if each is valid alone', ()
   expect(checks).toHaveLength(2)
   expect(parse({ PORT: 'x' })).toEqual([expect.stringMatching(/^PORT must be/), required])
   expect(checks).toHaveLength(2)
+})
+
+describe('the files that settings name', () => {
+  const { PORT, NAME } = settings
+  const load = ({ NAME: name }: { readonly NAME: string }) => {
+    if (name.startsWith('bad')) throw new ConfigError([`NAME: ${name} is bad`, `NAME: ${name}`])
+    if (name === 'defect') throw new TypeError('a defect')
+    return Promise.resolve(name)
+  }
+  const files = [
+    fileSettings({ NAME }, load),
+    fileSettings({ PORT, NAME }, () => Promise.reject(new ConfigError(['a third file']))),
+  ]
+  const started: unknown[] = []
+  const start = (env: Environment, error?: Error) =>
+    startWithConfig({ settings, files }, env, (config) => {
+      started.push(config)
+      return error === undefined ? Promise.resolve(config.NAME) : Promise.reject(error)
+    })
+  const problemsOfStart = (env: Environment, error?: Error) =>
+    start(env, error).catch((thrown: unknown) => (thrown as ConfigError).problems)
+
+  test('are not checked if the start succeeds', async () => {
+    expect(await start({ NAME: 'bad', TOKEN })).toBe('bad')
+    expect(started).toMatchObject([{ NAME: 'bad', PORT: 8080 }])
+  })
+
+  test.each([
+    {
+      after: 'an invalid value',
+      env: { NAME: 'bad', TOKEN, WORKERS: 'x' },
+      problems: [/^WORKERS must/, 'NAME: bad is bad', 'NAME: bad', 'a third file'],
+    },
+    {
+      after: 'an invalid value of one of the settings that a check reads',
+      env: { NAME: 'bad', TOKEN, PORT: 'x' },
+      problems: [/^PORT must/, 'NAME: bad is bad', 'NAME: bad'],
+    },
+    {
+      after: 'a problem that the start itself has found',
+      env: { NAME: 'bad', TOKEN },
+      error: new ConfigError(['NAME: bad is bad', 'NAME: bad']),
+      problems: ['NAME: bad is bad', 'NAME: bad', 'a third file'],
+    },
+    {
+      after: 'an invalid value, even if a check fails',
+      env: { NAME: 'defect', TOKEN, WORKERS: 'x' },
+      problems: [/^WORKERS must/, /^Cannot check the files of NAME: a defect$/, 'a third file'],
+    },
+  ])('are checked after $after', async ({ env, error, problems }) => {
+    const expected = problems.map((problem): unknown => expect.stringMatching(problem))
+    expect(await problemsOfStart(env, error)).toEqual(expected)
+  })
+
+  test('are not checked after another error', async () => {
+    const other = new Error('Redis is unavailable')
+    await expect(start({ NAME: 'bad', TOKEN }, other)).rejects.toBe(other)
+  })
 })
 
 test.each(['-1', '1.5', '1e3', ' 1', '1 ', '0x1', '١', '99999999999', 'NaN', '+1'])(

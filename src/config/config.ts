@@ -1,7 +1,10 @@
-// Reads a role's configuration from the environment: checks every value and lists all problems
-// together, one line each. Defines no settings; each role declares its own.
+// Reads a role's configuration from the environment: checks every value, and the files that values
+// name, and lists all problems together, one line each. Defines no settings; each role declares its
+// own.
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
+import { within } from '../resilience/deadline.ts'
+import { messageOf } from '../resilience/message-of.ts'
 
 /** One setting: how it is parsed, and how `--help` and the documentation describe it. */
 export interface Setting<T> {
@@ -70,18 +73,54 @@ export function dependentSettings<S extends Settings>(
   }
 }
 
-/** The raw value of a setting; an empty variable counts as absent. Throws the problem. */
+/**
+ * A check of the files that settings name. The start of a role reads these files itself. The check
+ * reads them only after the start has failed, so that one run reports the problems of all settings.
+ */
+export interface FileSettings {
+  readonly names: readonly string[]
+  /** The problems of the files, one line each. */
+  readonly findProblems: (values: Readonly<Record<string, unknown>>) => Promise<readonly string[]>
+}
+
+/** Declares a check of the files that `settings` name; `load` throws ConfigError. */
+export function fileSettings<S extends Settings>(
+  settings: S,
+  load: (config: ConfigOf<S>) => unknown,
+): FileSettings {
+  return {
+    names: Object.keys(settings),
+    async findProblems(values) {
+      try {
+        await load(values as ConfigOf<S>)
+        return []
+      } catch (error) {
+        if (error instanceof ConfigError) return error.problems
+        throw error
+      }
+    },
+  }
+}
+
+/** The raw value of a setting; an empty variable counts as absent. Throws ConfigError. */
 function rawValueOf(name: string, secret: boolean, env: Environment): string | undefined {
   const valueOf = (key: string) => (env[key] === '' ? undefined : env[key])
   const raw = valueOf(name)
   const file = secret ? valueOf(`${name}_FILE`) : undefined
   if (file === undefined) return raw
-  if (raw !== undefined) throw new Error(`${name} and ${name}_FILE are both set: remove one`)
+  if (raw !== undefined)
+    throw new ConfigError([`${name} and ${name}_FILE are both set: remove one`])
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch {
-    throw new Error(`${name}_FILE must name a readable file: current value is ${file}`)
+    throw new ConfigError([`${name}_FILE must name a readable file: current value is ${file}`])
   }
+}
+
+/** The valid values of settings, and the problems of the others. */
+interface Parsed {
+  readonly values: Readonly<Record<string, unknown>>
+  readonly problems: readonly string[]
 }
 
 /** Reads `settings` from `env`. Throws ConfigError with all problems. */
@@ -90,6 +129,59 @@ export function parseConfig<S extends Settings>(
   env: Environment,
   dependent: readonly DependentSettings[] = [],
 ): ConfigOf<S> {
+  const { values, problems } = parseAll(settings, env, dependent)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return values as ConfigOf<S>
+}
+
+/** The settings of a role, and the checks of several settings and of files. */
+export interface RoleSettings<S extends Settings> {
+  readonly settings: S
+  readonly dependent?: readonly DependentSettings[] | undefined
+  readonly files?: readonly FileSettings[] | undefined
+}
+
+const CHECKS_MS_MAX = 10_000
+
+/**
+ * Calls `start` with the settings in `env`. Throws ConfigError with the problems of all settings
+ * and of all files that they name, also if `start` throws it for only one of them.
+ */
+export async function startWithConfig<S extends Settings, T>(
+  { settings, dependent, files = [] }: RoleSettings<S>,
+  env: Environment,
+  start: (config: ConfigOf<S>) => Promise<T>,
+): Promise<T> {
+  const { values, problems } = parseAll(settings, env, dependent)
+  try {
+    if (problems.length > 0) throw new ConfigError(problems)
+    return await start(values as ConfigOf<S>)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const checks = files.filter(({ names }) => names.every((name) => name in values))
+    const found = await Promise.all(checks.map((check) => findWithinDeadline(check, values)))
+    throw new ConfigError([...new Set([...error.problems, ...found.flat()])])
+  }
+}
+
+async function findWithinDeadline(
+  { names, findProblems }: FileSettings,
+  values: Parsed['values'],
+): Promise<readonly string[]> {
+  const seconds = CHECKS_MS_MAX / 1000
+  const timeout = () =>
+    new ConfigError([`Cannot read the files of ${names.join(', ')} within ${seconds} s`])
+  return within(CHECKS_MS_MAX, findProblems(values), timeout).catch((error: unknown) => {
+    if (error instanceof ConfigError) return error.problems
+    return [`Cannot check the files of ${names.join(', ')}: ${messageOf(error)}`]
+  })
+}
+
+function parseAll(
+  settings: Settings,
+  env: Environment,
+  dependent: readonly DependentSettings[] = [],
+): Parsed {
   const problems: string[] = []
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(settings)) {
@@ -101,14 +193,14 @@ export function parseConfig<S extends Settings>(
       else if (raw === undefined) problems.push(`${name} is required: ${setting.allowed}`)
       else problems.push(problemLine(name, setting, raw))
     } catch (error) {
-      problems.push((error as Error).message)
+      if (!(error instanceof ConfigError)) throw error
+      problems.push(...error.problems)
     }
   }
   for (const { names, findProblems } of dependent) {
     if (names.every((name) => name in values)) problems.push(...findProblems(values))
   }
-  if (problems.length > 0) throw new ConfigError(problems)
-  return values as ConfigOf<S>
+  return { values, problems }
 }
 
 function problemLine(name: string, setting: Setting<unknown>, raw: string): string {

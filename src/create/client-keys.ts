@@ -1,12 +1,13 @@
 // The API keys of the clients of a process: reads the files of API_KEYS, and reloads them when they
 // change.
 import { setImmediate } from 'node:timers/promises'
-import type { ConfigOf } from '../config/config.ts'
+import { type ConfigOf, fileSettings } from '../config/config.ts'
+import { checkList } from '../process/check-list.ts'
 import type { Stop } from '../process/stop.ts'
 import { readListFiles, type WatchedListOptions, watchList } from '../process/watched-list.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import { type ApiKey, noApiKeys, parseApiKeySlices } from './api-keys.ts'
-import type { apiKeySettings } from './settings.ts'
+import { apiKeySettings } from './settings.ts'
 
 /** The keys of clients. */
 export interface ClientKeys {
@@ -19,6 +20,14 @@ export interface ClientKeys {
 /** No keys: every create is admitted without one. */
 export const noClientKeys: ClientKeys = { find: () => undefined, isRequired: false }
 
+const SUFFIX = '.ndjson'
+
+/** The check of the files of API_KEYS. */
+export const apiKeyFiles = fileSettings(
+  { API_KEYS: apiKeySettings.API_KEYS },
+  ({ API_KEYS: path }) => checkList('API_KEYS', { path, suffix: SUFFIX, load: loadApiKeys }),
+)
+
 /** Resolves after the first load, also if it has failed. */
 export async function openClientKeys(
   config: ConfigOf<typeof apiKeySettings>,
@@ -28,7 +37,7 @@ export async function openClientKeys(
   const list = await watchList({
     name: 'api-keys',
     path: config.API_KEYS,
-    suffix: '.ndjson',
+    suffix: SUFFIX,
     empty: noApiKeys,
     load: loadApiKeys,
     log: service.log,

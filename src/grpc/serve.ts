@@ -2,11 +2,12 @@
 // shutdown. Passes each connection to the transport, which implements HTTP/2.
 import { lstat, rm } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { ConfigError } from '../config/config.ts'
 import { within } from '../resilience/deadline.ts'
 import { OperatorError } from '../process/role.ts'
 import type { BoundKind } from './http2/process-bounds.ts'
 import { createHttp2Transport } from './http2-transport.ts'
-import type { GrpcConfig } from './settings.ts'
+import { findMissingTls, type GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
 import { isCertificateFor, type TlsFiles } from '../process/tls-files.ts'
 import { createSecureServer } from './secure-server.ts'
@@ -105,16 +106,10 @@ async function createSecureListener(deps: GrpcServeDeps, transport: RateLimitTra
 }
 
 function tlsFilesOf(config: GrpcConfig): TlsFiles {
+  const problems = findMissingTls(config)
+  if (problems.length > 0) throw new ConfigError(problems)
   const { GRPC_SERVER_TLS_CERT: certificate, GRPC_SERVER_TLS_KEY: key } = config
-  if (certificate === '' || key === '') {
-    throw new OperatorError(
-      'GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
-    )
-  }
   const authorities = config.GRPC_CLIENT_TLS_CACERT
-  if (config.GRPC_CLIENT_TLS_SAN !== '' && authorities === '') {
-    throw new OperatorError('GRPC_CLIENT_TLS_SAN requires GRPC_CLIENT_TLS_CACERT: set it, too')
-  }
   return { certificate, key, authorities: authorities === '' ? undefined : authorities }
 }
 

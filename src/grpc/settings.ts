@@ -1,7 +1,8 @@
 // The settings of the gRPC listener, with the names of envoyproxy/ratelimit.
-import type { ConfigOf } from '../config/config.ts'
+import { type ConfigOf, dependentSettings } from '../config/config.ts'
 import { durationSetting } from '../config/duration-setting.ts'
 import { flagSetting, portSetting, stringSetting } from '../config/settings.ts'
+import { findTlsProblems } from '../process/tls-files.ts'
 
 /** Settings of the listener; durations are at most 20 days, which Node's timers support. */
 export const grpcSettings = {
@@ -28,3 +29,33 @@ export const grpcSettings = {
 
 /** The parsed settings. */
 export type GrpcConfig = ConfigOf<typeof grpcSettings>
+
+const { GRPC_SERVER_USE_TLS, GRPC_SERVER_TLS_CERT, GRPC_SERVER_TLS_KEY } = grpcSettings
+const { GRPC_CLIENT_TLS_CACERT, GRPC_CLIENT_TLS_SAN } = grpcSettings
+const tlsSettings = {
+  ...{ GRPC_SERVER_USE_TLS, GRPC_SERVER_TLS_CERT, GRPC_SERVER_TLS_KEY },
+  ...{ GRPC_CLIENT_TLS_CACERT, GRPC_CLIENT_TLS_SAN },
+}
+
+/** The check of the TLS settings and their files. */
+export const grpcDependentSettings = dependentSettings(tlsSettings, (config) => {
+  if (!config.GRPC_SERVER_USE_TLS) return []
+  const files = findTlsProblems({
+    certificate: ['GRPC_SERVER_TLS_CERT', config.GRPC_SERVER_TLS_CERT],
+    key: ['GRPC_SERVER_TLS_KEY', config.GRPC_SERVER_TLS_KEY],
+    authorities: ['GRPC_CLIENT_TLS_CACERT', config.GRPC_CLIENT_TLS_CACERT],
+  })
+  return [...findMissingTls(config), ...files]
+})
+
+/** The problems of TLS settings that require others. */
+export function findMissingTls(config: ConfigOf<typeof tlsSettings>): string[] {
+  const problems: string[] = []
+  if (config.GRPC_SERVER_TLS_CERT === '' || config.GRPC_SERVER_TLS_KEY === '')
+    problems.push(
+      'GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
+    )
+  if (config.GRPC_CLIENT_TLS_SAN !== '' && config.GRPC_CLIENT_TLS_CACERT === '')
+    problems.push('GRPC_CLIENT_TLS_SAN requires GRPC_CLIENT_TLS_CACERT: set it, too')
+  return problems
+}

@@ -22,6 +22,8 @@ export interface Limited {
 export interface RequestLimits {
   /** Counts a create request of a client with the API key of this name, if it has one. */
   onCreate(req: IncomingMessage, apiKeyName?: string): Limited
+  /** Counts a report of abuse. */
+  onReport(req: IncomingMessage): Limited
   /** Counts a lookup. */
   onLookup(req: IncomingMessage, nowMs: number): Limited
   /** Counts a lookup of an unknown code. */
@@ -33,6 +35,7 @@ const unlimited: Limited = { admitted: true, headers: undefined, problem: undefi
 /** No limits at all. */
 export const noLimits: RequestLimits = {
   onCreate: () => unlimited,
+  onReport: () => unlimited,
   onLookup: () => unlimited,
   onMiss: () => undefined,
 }
@@ -68,6 +71,7 @@ export function createRequestLimits(deps: {
   }
   return {
     onCreate: (req, keyName) => limitedOf(limits.countCreate(clientOf(req), keyName), nowMs()),
+    onReport: (req) => limitedOf(limits.countReport(clientOf(req)), nowMs()),
     onLookup: (req, atMs) => limitedOf(limits.countLookup(clientOf(req)), atMs),
     onMiss(req) {
       limits.countMiss(clientOf(req))

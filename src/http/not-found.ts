@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Negotiator from 'negotiator'
 import { PROBLEM_TYPE, sendProblem } from './problem.ts'
-import { renderBlockedPage, renderNotFoundPage } from './pages/not-found.ts'
+import { blockedPage, notFoundPage } from './pages/not-found.ts'
 import { sendPage } from './pages/send-page.ts'
 
 /** Responds with 404 and the request id that `res` already has. */
@@ -13,7 +13,7 @@ export function sendNotFound(req: IncomingMessage, res: ServerResponse, baseUrl:
     sendProblem(res, { name: 'not-found', detail }, baseUrl)
     return
   }
-  sendPage(res, { status: 404, body: renderNotFoundPage(), cacheControl: 'no-store' })
+  sendPage(res, { status: 404, body: notFoundPage(req), cacheControl: 'no-store' })
 }
 
 /** The status for a link whose target is blocked; 404: the response is that for unknown codes. */
@@ -36,7 +36,7 @@ export function sendBlocked(
     sendProblem(res, { name: blockedProblems[status], detail }, baseUrl)
     return
   }
-  sendPage(res, { status, body: renderBlockedPage(status), cacheControl: 'no-store' })
+  sendPage(res, { status, body: blockedPage(req, status), cacheControl: 'no-store' })
 }
 
 /** Whether `Accept` prefers HTML to JSON; a client without a preference gets JSON. */

@@ -4,7 +4,8 @@ import { isReserved } from './reserved.ts'
 /** Maximum length of a code, in characters. */
 export const CODE_LENGTH_MAX = 10
 
-const codeSyntax = /^[0-9A-Za-z_-]{1,10}$/
+/** The syntax of codes and aliases. */
+export const codeSyntax = /^[0-9A-Za-z_-]{1,10}$/
 
 /** Whether `text` has the syntax of a code, generated or custom. */
 export function isCode(text: string): boolean {

@@ -10,17 +10,20 @@ export const servedSegments = [
   'robots.txt',
   'favicon.ico',
   'assets',
+  'abuse',
+  '.well-known',
 ] as const
 
 const furtherWords = [
   ...['api', 'admin', 'app', 'static', 'health', 'healthz', 'livez', 'readyz', 'metrics'],
-  ...['status', 'login', 'about', 'help', 'terms', 'abuse'],
+  ...['status', 'login', 'about', 'help', 'terms'],
 ]
-const words = new Set<string>([...servedSegments, ...furtherWords])
-const versionSegment = /^v[0-9]+$/
+const words = [...servedSegments, ...furtherWords].map((word) => word.replaceAll('.', '\\.'))
+
+/** Matches every reserved word. Pages use its source, with the same flag. */
+export const reservedWords = new RegExp(`^(?:${words.join('|')}|v[0-9]+)$`, 'i')
 
 /** Whether `code` is a reserved word. */
 export function isReserved(code: string): boolean {
-  const lower = code.toLowerCase()
-  return words.has(lower) || versionSegment.test(lower)
+  return reservedWords.test(code)
 }

@@ -47,8 +47,14 @@ export function createFileTarget(options: FileTargetOptions): ListTarget {
       try {
         const documents = await reading(async () => readFiles(await findFiles(path, nameInFolder)))
         const { contents, result } = decide(documents)
+        let isChanged = false
         for (const [file, content] of contents) {
-          await failAs(`Cannot write ${file}`, () => replaceFile(file, content, mode))
+          try {
+            await failAs(`Cannot write ${file}`, () => replaceFile(file, content, mode))
+          } catch (error) {
+            throw isChanged ? new UnknownOutcomeError(messageOf(error)) : error
+          }
+          isChanged = true
         }
         return result
       } finally {

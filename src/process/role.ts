@@ -2,12 +2,16 @@
 import {
   type ConfigOf,
   type Environment,
-  parseConfig,
+  type RoleSettings,
   renderSettings,
   type Settings,
-  type DependentSettings,
+  startWithConfig,
 } from '../config/config.ts'
+import { renderCommands, renderFlags, renderUsage } from './command-help.ts'
+import { type Commands, type Parsed, parseCommand } from './command-line.ts'
 import type { Stop } from './stop.ts'
+
+export { UsageError } from './usage-error.ts'
 
 /** A service that runs until it is stopped, or the exit code of a completed command. */
 export type StartedRole =
@@ -31,8 +35,10 @@ export async function stopStarted(starting: Promise<StartedRole>): Promise<numbe
 
 /** A role, as main.ts uses it. */
 export interface Role {
-  /** The output of `--help`. */
-  readonly help: string
+  /** The output of `--help`, for the role or for one of its commands. */
+  readonly renderHelp: (command?: string) => string
+  /** Its commands, for the completion of shells. */
+  readonly commands: Commands
   /** The settings that it reads; a test compares the documentation with them. */
   readonly settings: Settings
   /**
@@ -46,16 +52,6 @@ export interface Role {
   }): Promise<StartedRole>
 }
 
-/** Invalid arguments; main.ts prints the message and exits with code 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
-/** Throws UsageError if a role without arguments received any. */
-export function rejectArguments(role: string, args: readonly string[]): void {
-  if (args.length > 0) throw new UsageError(`${role} takes no arguments: ${args.join(' ')}`)
-}
-
 /** A problem that the operator can fix; main.ts prints the one-line message and exits with 1. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
@@ -67,28 +63,59 @@ export function hasHelpFlag(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
+/** The only command of a role that takes no arguments. */
+const noArguments = { '': { about: '' } } as const
+
 /** Creates a role. */
-export function defineRole<const S extends Settings>(role: {
-  /** The command line, such as `standalone [--greet]`. */
-  readonly usage: string
-  /** What the role does, in a few lines. */
-  readonly about: string
-  readonly settings: S
-  /** Checks of settings that depend on each other. */
-  readonly dependent?: readonly DependentSettings[]
-  readonly run: (given: {
-    config: ConfigOf<S>
-    args: readonly string[]
-    signal: AbortSignal
-  }) => Promise<StartedRole>
-}): Role {
-  const { usage, about, settings, dependent, run } = role
+export function defineRole<const S extends Settings, const C extends Commands = typeof noArguments>(
+  role: RoleSettings<S> & {
+    /** The word that selects it on the command line. */
+    readonly name: string
+    /** What the role does, in a few lines. */
+    readonly about: string
+    /** Its commands; a role without commands has one whose name is empty. @default no arguments */
+    readonly commands?: C
+    /** Throws UsageError for arguments that are not valid, before the settings are read. */
+    readonly check?: (args: Parsed<C>) => unknown
+    readonly run: (given: {
+      config: ConfigOf<S>
+      args: Parsed<C>
+      signal: AbortSignal
+    }) => Promise<StartedRole>
+  },
+): Role {
+  const { name, about, settings, check, run } = role
+  const commands = role.commands ?? (noArguments as Commands as C)
   return {
-    help: `Usage: curtail ${usage}\n\n${about}\n${renderEnvironment(settings)}`,
+    renderHelp: (command) => renderHelp({ name, about, settings, commands }, command),
+    commands,
     settings,
-    start: ({ env, args, signal }) =>
-      run({ config: parseConfig(settings, env, dependent), args, signal }),
+    start: ({ env, args: given, signal }) => {
+      const args = parseCommand(name, commands, given)
+      check?.(args)
+      return startWithConfig(role, env, (config) => run({ config, args, signal }))
+    },
   }
+}
+
+interface Described {
+  readonly name: string
+  readonly about: string
+  readonly settings: Settings
+  readonly commands: Commands
+}
+
+function renderHelp({ name, about, settings, commands }: Described, given = ''): string {
+  const command = commands[given]
+  if (given === '' || command === undefined) {
+    const usage = renderUsage(name, commands)
+    return `${usage}\n${about}\n${renderCommands(commands)}${renderEnvironment(settings)}`
+  }
+  const usage = renderUsage(name, { [given]: command })
+  const sentence = `${command.about.charAt(0).toUpperCase()}${command.about.slice(1)}.`
+  const details = `Details: curtail ${name} --help`
+  const options = renderFlags([command]) + renderEnvironment(settings)
+  return `${usage}\n${sentence}\n${options}\n${details}\n`
 }
 
 function renderEnvironment(settings: Settings): string {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { createAuthority } from '../../test/kit/ratelimit/grpc-certificates.ts'
-import { watchTlsFiles } from './tls-files.ts'
+import { findTlsProblems, watchTlsFiles } from './tls-files.ts'
 import type { FileWatch } from './watch-files.ts'
 
 const authority = createAuthority('servers of the test')
@@ -33,6 +33,43 @@ async function advanceUntil(isMet: () => boolean, msMax: number): Promise<void> 
     await sleep(5)
   }
 }
+
+test.each<[string, Partial<Record<'CERT' | 'KEY' | 'CA', string>>, readonly string[]]>([
+  ['valid files', { CERT: 'crt', KEY: 'key', CA: 'ca' }, []],
+  ['none', {}, []],
+  ['an empty value', { CERT: '' }, []],
+  [
+    'missing files',
+    { CERT: 'none', KEY: 'none' },
+    ['CERT must name a readable file in PEM', 'KEY must name a readable file in PEM'],
+  ],
+  [
+    'the key of another certificate',
+    { CERT: 'crt', KEY: 'other' },
+    ['KEY must be the key of CERT: error:05800074:x509 certificate routines::key values mismatch'],
+  ],
+  ['a key as CA', { CA: 'key' }, ['CA must contain valid certificates: error:']],
+  [
+    'several mistakes',
+    { CERT: 'crt', KEY: 'other', CA: 'text' },
+    ['CA must name a readable file in PEM', 'KEY must be the key of CERT'],
+  ],
+])('%s', (_, given, problems) => {
+  const { cert, key } = authority.issue(['localhost'])
+  const files = { crt: cert, key, ca: authority.cert, text: 'nothing' }
+  const all = { ...files, other: authority.issue(['localhost']).key }
+  for (const [name, content] of Object.entries(all)) writeFileSync(join(folder, name), content)
+  const setting = (name: keyof typeof given): readonly [string, string | undefined] => {
+    const file = given[name]
+    return [name, file === undefined || file === '' ? file : join(folder, file)]
+  }
+  const found = findTlsProblems({
+    certificate: setting('CERT'),
+    key: setting('KEY'),
+    authorities: setting('CA'),
+  })
+  expect(found).toEqual(problems.map((problem): unknown => expect.stringContaining(problem)))
+})
 
 test('files that hang are reported once, and loaded when they can be read', async () => {
   const [first, second] = [authority.issue(['localhost']), authority.issue(['localhost'])]

@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
+import { readPem as readPemSetting } from '../config/settings.ts'
 import { createBoundedAccess } from './bounded-access.ts'
 import { type FileWatch, scanFiles, watchFiles } from './watch-files.ts'
 
@@ -52,6 +53,34 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
     throw new TlsFilesError(`${authorities ?? ''} contains no valid certificates: ${reason}`)
   }
   return { cert, key, ca }
+}
+
+/** Names of the settings that name the files, and their values. */
+export type TlsFileSettings = Readonly<
+  Record<keyof TlsFiles, readonly [string, string | undefined]>
+>
+
+/** The problems of the files, one sentence each, with the names of their settings. */
+export function findTlsProblems(files: TlsFileSettings): string[] {
+  const problems: string[] = []
+  const contentOf = ([name, path]: TlsFileSettings['key']) =>
+    readPemSetting(name, path === '' ? undefined : path, problems)
+  const [cert, key] = [contentOf(files.certificate), contentOf(files.key)]
+  const ca = contentOf(files.authorities)
+  try {
+    if (cert !== undefined && key !== undefined) createSecureContext({ cert, key })
+  } catch (error) {
+    const rule = `${files.key[0]} must be the key of ${files.certificate[0]}`
+    problems.push(`${rule}: ${(error as Error).message}`)
+  }
+  try {
+    if (ca !== undefined) checkAuthorities(ca)
+  } catch (error) {
+    problems.push(
+      `${files.authorities[0]} must contain valid certificates: ${(error as Error).message}`,
+    )
+  }
+  return problems
 }
 
 /**

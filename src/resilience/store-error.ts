@@ -18,3 +18,14 @@ export class StoreError extends Error {
     this.outcome = options.outcome
   }
 }
+
+/** The store rejects a value of a write permanently, so that every retry would fail. */
+export class RejectedWriteError extends StoreError {
+  /** Which value, and what is allowed; for the client. */
+  readonly reason: string
+
+  constructor(reason: string, cause: unknown) {
+    super(`The store rejects the write: ${reason}`, { outcome: 'not-done', cause })
+    this.reason = reason
+  }
+}

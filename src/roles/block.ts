@@ -1,6 +1,5 @@
 // `curtail block`: the blocked targets, in the list that create and redirect pods read.
 import { createReadStream } from 'node:fs'
-import { parseArgs } from 'node:util'
 import {
   addEntries,
   findBlocking,
@@ -9,8 +8,12 @@ import {
   readEntries,
   removeEntries,
 } from '../admin/change-blocked-targets.ts'
+import { type ChangeReporter, createChangeReporter } from '../clients/report-action.ts'
 import { writeLines } from '../clients/write-output.ts'
 import type { ConfigOf } from '../config/config.ts'
+import { clientSettings } from '../http/admin/client-settings.ts'
+import { checkOperator, operatorSetting } from '../http/admin/operator-setting.ts'
+import { type ListAction, SUBJECT_LENGTH_MAX, SUBJECTS_MAX } from '../http/admin/post-action.ts'
 import { listSyncSettings } from '../kube/list-sync/settings.ts'
 import {
   type ListKind,
@@ -18,7 +21,9 @@ import {
   withListTarget,
 } from '../kube/operator-lists/open-list-target.ts'
 import { controllerSettings } from '../kube/settings.ts'
-import type { ListTarget } from '../process/list-target.ts'
+import { jsonFlag, operatorFlag, type Parsed } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
+import type { ListDocument, ListTarget } from '../process/list-target.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { messageOf } from '../resilience/message-of.ts'
 import { ENTRIES_MAX } from '../resolve/blocked/build-blocked-table.ts'
@@ -41,11 +46,29 @@ const settings = {
   BLOCKED_TARGETS_CONFIG_MAPS: listSyncSettings.BLOCKED_TARGETS_CONFIG_MAPS,
   KUBECONFIG: controllerSettings.KUBECONFIG,
   KUBERNETES_SERVICE_HOST: controllerSettings.KUBERNETES_SERVICE_HOST,
+  ...clientSettings,
+  OPERATOR: operatorSetting,
 } as const
+
+const sharedFlags = { ...operatorFlag, ...jsonFlag } as const
+const commands = {
+  add: { about: 'adds entries to the list', operands: ['ENTRY...'], flags: sharedFlags },
+  remove: { about: 'removes entries from the list', operands: ['ENTRY...'], flags: sharedFlags },
+  list: {
+    about: 'prints the entries, or those that block a URL',
+    flags: { match: { about: 'only the entries that block it', value: 'URL' }, ...sharedFlags },
+  },
+  import: {
+    about: 'adds the entries of a file, one per line, and removes none',
+    operands: ['FILE|-'],
+    flags: { 'skip-faulty': { about: 'skips faulty lines' }, ...sharedFlags },
+  },
+} as const
+type Arguments = Parsed<typeof commands>
 
 /** `block add|remove|list|import`. */
 export const role = defineRole({
-  usage: 'block add|remove ENTRY... | list [--json] [--match=URL] | import FILE|- [--skip-faulty]',
+  name: 'block',
   about:
     'Links to blocked targets are neither created nor redirected. An ENTRY is a host, which\n' +
     'includes its subdomains (evil.example), or the start of URLs on one host\n' +
@@ -53,12 +76,19 @@ export const role = defineRole({
     '--match, those that block the URL. import adds the entries of a file, one per line, and\n' +
     'removes none; if a line is faulty, it reports the line and changes nothing, unless\n' +
     '--skip-faulty is given. Pods reload the list within seconds. New entries are added to the\n' +
-    'first of the ConfigMaps that have space; the command must be allowed to get and update them.',
+    'first of the ConfigMaps that have space; the command must be allowed to get and update\n' +
+    'them. A change is reported to the audit log of the admin API, with the name of the\n' +
+    'operator, by default OPERATOR.',
+  commands,
   settings,
   dependent: [oneListRequired(list, settings)],
+  check: parseBlockArgs,
   run: async ({ config, args }) => {
+    const { operator = config.OPERATOR } = args.flags
     const request = parseBlockArgs(args)
-    await withList(config, (target) => runVerb(target, request))
+    const api = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN, operator }
+    const change = createChangeReporter<ListAction>(api, (lines) => process.stderr.write(lines))
+    await withList(config, (target) => runVerb({ target, change }, request))
     return { exitCode: 0 }
   },
 })
@@ -71,58 +101,33 @@ function withList(
   return withListTarget(list, { path, names, ...access }, use)
 }
 
-type BlockRequest =
-  | { readonly verb: 'add' | 'remove'; readonly entries: readonly string[] }
-  | { readonly verb: 'list'; readonly json: boolean; readonly match: string | undefined }
-  | { readonly verb: 'import'; readonly file: string; readonly isFaultySkipped: boolean }
+/** The list, and how to change it. */
+interface BlockList {
+  readonly target: ListTarget
+  readonly change: ChangeReporter<ListAction>
+}
 
-const optionsOf = { add: [], remove: [], list: ['json', 'match'], import: ['skip-faulty'] } as const
-type Verb = keyof typeof optionsOf
+type BlockRequest = { readonly json: boolean } & (
+  | { readonly verb: 'add' | 'remove'; readonly entries: readonly string[] }
+  | { readonly verb: 'list'; readonly match: string | undefined }
+  | { readonly verb: 'import'; readonly file: string; readonly isFaultySkipped: boolean }
+)
 
 /** Throws UsageError. */
-function parseBlockArgs(args: readonly string[]): BlockRequest {
-  const { values, positionals } = readArgs(args)
-  const [verb = '', ...operands] = positionals
-  if (!isVerb(verb)) {
-    const given = JSON.stringify(verb)
-    throw new UsageError(`block requires add, remove, list or import: it is ${given}`)
+function parseBlockArgs(args: Arguments): BlockRequest {
+  const { json, operator } = args.flags
+  checkOperator(operator)
+  switch (args.command) {
+    case 'list':
+      return { verb: args.command, json, match: args.flags.match }
+    case 'import': {
+      const { 'skip-faulty': isFaultySkipped } = args.flags
+      return { verb: args.command, json, file: args.operands[0] ?? '', isFaultySkipped }
+    }
+    case 'add':
+    case 'remove':
+      return { verb: args.command, json, entries: args.operands.map(parseEntry) }
   }
-  const options: readonly string[] = optionsOf[verb]
-  const unknown = Object.keys(values).find((option) => !options.includes(option))
-  if (unknown !== undefined) throw new UsageError(`block ${verb} does not take --${unknown}`)
-  const count = `${operands.length} are given`
-  if (verb === 'list') {
-    if (operands.length > 0) throw new UsageError(`block list takes only options: ${count}`)
-    return { verb, json: values.json === true, match: values.match }
-  }
-  if (verb === 'import') {
-    const [file, ...rest] = operands
-    if (file === undefined || rest.length > 0)
-      throw new UsageError(`block import requires one FILE, or -: ${count}`)
-    return { verb, file, isFaultySkipped: values['skip-faulty'] === true }
-  }
-  if (operands.length === 0) throw new UsageError(`block ${verb} requires at least one ENTRY`)
-  return { verb, entries: operands.map(parseEntry) }
-}
-
-function readArgs(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        json: { type: 'boolean' },
-        match: { type: 'string' },
-        'skip-faulty': { type: 'boolean' },
-      },
-      allowPositionals: true,
-    })
-  } catch (error) {
-    throw new UsageError(`block takes --json, --match and --skip-faulty: ${messageOf(error)}`)
-  }
-}
-
-function isVerb(name: string): name is Verb {
-  return Object.hasOwn(optionsOf, name)
 }
 
 function parseEntry(given: string): string {
@@ -134,63 +139,110 @@ function parseEntry(given: string): string {
   )
 }
 
-async function runVerb(target: ListTarget, request: BlockRequest): Promise<void> {
+async function runVerb(list: BlockList, request: BlockRequest): Promise<void> {
   switch (request.verb) {
-    case 'add':
-      return writeLines(process.stdout, await addAll(target, request.entries))
-    case 'remove':
-      return writeLines(process.stdout, await removeAll(target, request.entries))
+    case 'add': {
+      const added = await addAll(list, { verb: 'add', entries: request.entries })
+      return writeLines(
+        process.stdout,
+        request.json ? renderJsonLines([added]) : renderAdded(added),
+      )
+    }
+    case 'remove': {
+      const removed = await removeAll(list, request.entries)
+      const output = request.json ? renderJsonLines([removed]) : renderRemoved(removed)
+      return writeLines(process.stdout, output)
+    }
     case 'import':
-      return importFile(target, request)
+      return importFile(list, request)
     case 'list':
-      return printList(target, request)
+      return printList(list.target, request)
   }
 }
 
-/** Adds the entries; returns the counts as a line. */
-async function addAll(target: ListTarget, entries: readonly string[]): Promise<string> {
-  const all = new Set(entries).size
-  let added = 0 // also by an earlier attempt that was in conflict
-  await target.update((documents) => {
-    const change = addEntries(documents, entries)
-    const fail = (cause: string) => new OperatorError(`Cannot add entries: ${cause}`)
-    if (change === undefined) throw fail(target.whenFull)
-    if (change.total > ENTRIES_MAX)
-      throw fail(`the list would have ${change.total}: pods read at most ${ENTRIES_MAX}`)
-    added = Math.max(added, change.added)
-    return { contents: change.contents, result: undefined }
-  })
-  return `${countOf(added)} added, ${all - added} already in the list\n`
+/** The first of the entries, in the audit log. */
+function shown(entries: readonly string[]): string[] {
+  return entries.slice(0, SUBJECTS_MAX).map((entry) => entry.slice(0, SUBJECT_LENGTH_MAX))
 }
 
-async function removeAll(target: ListTarget, entries: readonly string[]): Promise<string> {
+interface Added {
+  readonly added: number
+  readonly present: number
+}
+
+const renderAdded = ({ added, present }: Added) =>
+  `${countOf(added)} added, ${present} already in the list\n`
+
+async function addAll(
+  { target, change }: BlockList,
+  { verb, entries }: { readonly verb: 'add' | 'import'; readonly entries: readonly string[] },
+): Promise<Added> {
+  const all = new Set(entries).size
+  let added = 0 // also by an earlier attempt that was in conflict
+  const add = (documents: readonly ListDocument[]) => {
+    const changed = addEntries(documents, entries)
+    const fail = (cause: string) => new OperatorError(`Cannot add entries: ${cause}`)
+    if (changed === undefined) throw fail(target.whenFull)
+    if (changed.total > ENTRIES_MAX)
+      throw fail(`the list would have ${changed.total}: pods read at most ${ENTRIES_MAX}`)
+    added = Math.max(added, changed.added)
+    return { contents: changed.contents, result: undefined }
+  }
+  await change(
+    () => ({ action: `block-${verb}`, targets: shown(entries), count: added }),
+    () => target.update(add),
+  )
+  return { added, present: all - added }
+}
+
+interface Removed {
+  readonly removed: number
+  /** Entries that are not in the list. */
+  readonly missing: readonly string[]
+}
+
+function renderRemoved({ removed, missing }: Removed): string {
+  const rest = missing.length === 0 ? '' : `, not in the list: ${missing.join(', ')}`
+  return `${countOf(removed)} removed${rest}\n`
+}
+
+async function removeAll(
+  { target, change }: BlockList,
+  entries: readonly string[],
+): Promise<Removed> {
   const wanted = new Set(entries)
   const removed = new Set<string>() // also by an earlier attempt that was in conflict
-  await target.update((documents) => {
+  const remove = (documents: readonly ListDocument[]) => {
     const { contents, found } = removeEntries(documents, wanted)
     for (const entry of found) removed.add(entry)
     return { contents, result: undefined }
-  })
+  }
+  await change(
+    () => ({ action: 'block-remove', targets: shown(entries), count: removed.size }),
+    () => target.update(remove),
+  )
   const missing = [...wanted].filter((entry) => !removed.has(entry))
-  const rest = missing.length === 0 ? '' : `, not in the list: ${missing.join(', ')}`
-  return `${countOf(removed.size)} removed${rest}\n`
+  return { removed: removed.size, missing }
 }
 
 async function importFile(
-  target: ListTarget,
-  { file, isFaultySkipped }: Extract<BlockRequest, { verb: 'import' }>,
+  list: BlockList,
+  { verb, file, isFaultySkipped, json }: Extract<BlockRequest, { verb: 'import' }>,
 ): Promise<void> {
   const { entries, faulty } = parseEntries(await readImport(file))
-  const shown = file === STDIN ? 'stdin' : file
-  reportFaults(faulty.map(({ number, fault }) => `${shown}:${number}: the line ${fault}`))
+  const name = file === STDIN ? 'stdin' : file
+  reportFaults(faulty.map(({ number, fault }) => `${name}:${number}: the line ${fault}`))
   if (faulty.length > 0 && !isFaultySkipped) {
     throw new OperatorError(
-      `Cannot import ${shown}: ${faulty.length} lines are faulty, and the list is not changed; ` +
+      `Cannot import ${name}: ${faulty.length} lines are faulty, and the list is not changed; ` +
         'correct them, or use --skip-faulty',
     )
   }
   const skipped = faulty.length === 0 ? '' : `${faulty.length} faulty lines skipped\n`
-  await writeLines(process.stdout, (await addAll(target, entries)) + skipped)
+  const added = await addAll(list, { verb, entries })
+  const result = { ...added, faulty: faulty.length }
+  const output = json ? renderJsonLines([result]) : renderAdded(added) + skipped
+  await writeLines(process.stdout, output)
 }
 
 /** Throws OperatorError. */
@@ -229,8 +281,10 @@ async function printList(
       ({ document, number, fault }) => `${document}:${number}: ignored, the line ${fault}`,
     ),
   )
-  const lines = entries.map((entry) => `${entry}\n`).join('')
-  await writeLines(process.stdout, json ? `${JSON.stringify(entries)}\n` : lines)
+  const output = json
+    ? renderJsonLines(entries.map((entry) => ({ entry })))
+    : entries.map((entry) => `${entry}\n`).join('')
+  await writeLines(process.stdout, output)
 }
 
 function reportFaults(faults: readonly string[]): void {

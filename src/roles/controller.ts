@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createAdminApp } from '../http/admin/app.ts'
+import { actionRoutes } from '../http/admin/post-action.ts'
 import { bareApp } from '../http/bare-app.ts'
 import { listen } from '../http/serve.ts'
 import { adminPortSetting } from '../http/settings.ts'
@@ -12,7 +13,7 @@ import { type ClusterAccess, openAccess } from '../kube/access.ts'
 import { createKubeApi, type KubeApi } from '../kube/api.ts'
 import { createLevels } from '../kube/code-pool/levels.ts'
 import { createPoolController, type PoolController } from '../kube/code-pool/pool-controller.ts'
-import { createTemplateFile } from '../kube/code-pool/template-file.ts'
+import { createTemplateFile, refillTemplateFile } from '../kube/code-pool/template-file.ts'
 import { createEventRecorder, type EventRecorder } from '../kube/events.ts'
 import { createElection, type Election } from '../kube/lease.ts'
 import { openListController } from '../kube/list-sync/list-controller.ts'
@@ -35,7 +36,7 @@ import { controllerSettings } from '../kube/settings.ts'
 import { createTransport } from '../kube/transport.ts'
 import { type ConfigOf, dependentSettings } from '../config/config.ts'
 import { openProcess, type Process, startProcess } from '../process/open-process.ts'
-import { defineRole, rejectArguments } from '../process/role.ts'
+import { defineRole } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { watchPools } from '../pools/watch-pools.ts'
@@ -66,7 +67,7 @@ const distinctPorts = dependentSettings(
 
 /** `controller`. */
 export const role = defineRole({
-  usage: 'controller',
+  name: 'controller',
   about:
     'Keeps the pools of the CodePools in its namespaces full: creates a refill Job when a pool\n' +
     'needs codes. One replica is the leader, the others are on standby. With ADS_PORT, the\n' +
@@ -79,8 +80,8 @@ export const role = defineRole({
     listSyncDependentSettings,
     distinctPorts,
   ],
-  run: async ({ config, args }) => {
-    rejectArguments('controller', args)
+  files: [refillTemplateFile],
+  run: async ({ config }) => {
     const access = await openAccess(config)
     const opened = openProcess('controller', config, ['store'])
     const context: Context = { ...opened, config }
@@ -146,7 +147,10 @@ async function openAdmin(context: Context, isStuck: () => boolean): Promise<numb
     if (isStuck()) res.status(503).json({ status: 'stuck' })
     else next()
   })
-  app.use(createAdminApp({ health, metrics, log, baseUrl: '', token: undefined }))
+  // Without a token, it admits only connections from this pod's loopback, such as those of the
+  // commands that report changes of operator lists.
+  const api = actionRoutes({ log, baseUrl: '' })
+  app.use(createAdminApp({ health, metrics, log, baseUrl: '', token: undefined, api }))
   listener.attach({ baseUrl: '', app })
   return listener.port
 }

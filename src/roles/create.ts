@@ -4,27 +4,33 @@ import { adminRoutes } from '../http/admin/api.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
+import { securityContactSetting } from '../http/create/security-txt.ts'
 import { noLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
 import * as http from '../http/settings.ts'
 import { runInBackground } from '../resilience/background.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { monotonicMs } from '../resilience/deadline.ts'
-import { defineRole, rejectArguments } from '../process/role.ts'
+import { defineRole } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
 import { createLinkCreator } from '../create/create-link.ts'
 import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { createBatchImporter } from '../transfer/import-batch.ts'
-import { type ClientKeys, openClientKeys } from '../create/client-keys.ts'
+import { apiKeyFiles, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
 import { apiKeyDependentSettings, apiKeySettings, codePoolSetting } from '../create/settings.ts'
-import { type BlockedChecks, openBlockedTargets } from '../resolve/blocked/open-blocked-targets.ts'
+import {
+  type BlockedChecks,
+  blockedTargetFiles,
+  openBlockedTargets,
+} from '../resolve/blocked/open-blocked-targets.ts'
 import { blockedTargetsSetting } from '../resolve/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
 import { createCassandraIntentStore } from '../stores/cassandra/intent-store.ts'
+import { createCassandraReportStore } from '../stores/cassandra/report-store.ts'
 import {
   linkStoreDependentSettings,
   linkStoreSettings,
@@ -40,6 +46,7 @@ const settings = {
   CODE_POOL: codePoolSetting,
   ...apiKeySettings,
   BLOCKED_TARGETS: blockedTargetsSetting,
+  SECURITY_CONTACT: securityContactSetting,
   ...linkStoreSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
@@ -51,14 +58,14 @@ const LEVELS_EVERY_MS = 15_000
 
 /** `create`. */
 export const role = defineRole({
-  usage: 'create',
+  name: 'create',
   about:
     'Serves POST /v1/urls and the web pages. Stores links in Cassandra, with codes from the\n' +
     'pool CODE_POOL. Serves the admin API if ADMIN_TOKEN is set.',
   settings,
   dependent: [...linkStoreDependentSettings, http.distinctPorts, apiKeyDependentSettings],
-  run: async ({ config, args }) => {
-    rejectArguments('create', args)
+  files: [apiKeyFiles, blockedTargetFiles],
+  run: async ({ config }) => {
     const service = await openService({
       role: 'create',
       config,
@@ -123,8 +130,9 @@ function openComponents(config: Config, service: Service) {
   })
   service.readyAfter(retryUntilStopped({ signal }, () => codes.readPoolSerial(pool)))
   const intents = createCassandraIntentStore(cassandra)
+  const reports = createCassandraReportStore(cassandra)
   const isStoreAvailable = () => cassandra.isUp()
-  return { links, intents, pools, supply, invalidator, nowMs, isStoreAvailable }
+  return { links, intents, reports, pools, supply, invalidator, nowMs, isStoreAvailable }
 }
 
 /** Attaches the apps to their listeners. */
@@ -137,7 +145,7 @@ function attach(given: {
 }): void {
   const { config, service, components, keys, blocked } = given
   const { log, metrics, health, publicHttp, adminHttp } = service
-  const { links, intents, supply, nowMs, invalidator } = components
+  const { links, intents, reports, supply, nowMs, invalidator } = components
   const { BASE_URL: baseUrl, ADMIN_TOKEN: token } = config
   const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
   const createDeps = {
@@ -158,6 +166,10 @@ function attach(given: {
     limits: noLimits, // the edge applies them
     create: createLinkCreator(createDeps),
     isBlocked: blocked.ofCreates(),
+    ownHosts,
+    reports,
+    securityContacts: config.SECURITY_CONTACT,
+    nowMs,
     metrics,
     log,
   }
@@ -171,7 +183,15 @@ function attach(given: {
     importBatch: createBatchImporter({ ...createDeps, ownHosts }),
     isStoreAvailable,
   }
-  const api = { operations, links, imports, readPools: components.pools.report, nowMs }
+  const api = {
+    operations,
+    links,
+    reports,
+    imports,
+    readPools: components.pools.report,
+    nowMs,
+    log,
+  }
   publicHttp.attach({ baseUrl, app: createCreateApp(createAppDeps) })
   adminHttp.attach({
     baseUrl,
@@ -182,7 +202,7 @@ function attach(given: {
       baseUrl,
       token,
       // Without a token the API is disabled.
-      ...(token !== undefined && { api: adminRoutes(api, baseUrl) }),
+      ...(token !== undefined && { api: adminRoutes(api, baseUrl), changesLinks: true }),
     }),
   })
 }

@@ -8,20 +8,19 @@ import { drainSettings } from '../http/drain/settings.ts'
 import { waitForServices } from '../drain/wait-for-services.ts'
 import { listen } from '../http/serve.ts'
 import { openProcess } from '../process/open-process.ts'
-import { defineRole, rejectArguments } from '../process/role.ts'
+import { defineRole } from '../process/role.ts'
 
 /** Time in milliseconds for the rest of the stop after the drain of Envoy. */
 const AFTER_DRAIN_MS = 7000
 
 /** `drain`. */
 export const role = defineRole({
-  usage: 'drain',
+  name: 'drain',
   about:
     'Runs in the same pod as Envoy. On SIGTERM it drains Envoy, and exits when no connection is\n' +
     'open, or after DRAIN_SECONDS. Stop Envoy only after that. No HTTP request starts a drain.',
   settings: drainSettings,
-  run: async ({ config, args, signal }) => {
-    rejectArguments('drain', args)
+  run: async ({ config, signal }) => {
     const { log, metrics, health } = openProcess('drain', config, [])
     const envoy = createEnvoyAdmin(config.ENVOY_ADMIN_URL)
     // An Envoy that is already draining was drained by the previous process of this role.

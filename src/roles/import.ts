@@ -3,14 +3,15 @@ import { createReadStream } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { parseArgs } from 'node:util'
 import { type Counts, importFile } from '../clients/import/import-file.ts'
 import { readProgress } from '../clients/import/progress-file.ts'
 import { createStreamReport, openReport, type Report } from '../clients/import/report.ts'
 import { createRowSender } from '../clients/import/send-rows.ts'
 import { parseRate } from '../clients/parse-rate.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
-import { operatorSetting } from '../http/admin/operator-setting.ts'
+import { checkOperator, operatorSetting } from '../http/admin/operator-setting.ts'
+import { jsonFlag, operatorFlag, type Parsed } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
 import { createProgressLine, type ProgressLine } from '../process/progress-line.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
@@ -23,24 +24,49 @@ const STDIN = '-'
 /** Not all rows were imported, and a retry would not change that. */
 const EXIT_INCOMPLETE = 3
 
-const names = formats.map(({ name }) => name).join('|')
+const commands = {
+  '': {
+    about: '',
+    operands: ['FILE|-'],
+    flags: {
+      format: {
+        about: 'format of FILE',
+        value: 'FORMAT',
+        values: formats.map(({ name }) => name),
+        isRequired: true,
+      },
+      rate: {
+        about: `maximum number of rows per second, ${RATE_DEFAULT} by default`,
+        value: 'ROWS_PER_SECOND',
+      },
+      report: {
+        about:
+          'file of the rows that were not imported and of the replaced codes; by default ' +
+          'FILE.report.ndjson, or stderr for the standard input',
+        value: 'FILE',
+      },
+      ...operatorFlag,
+      ...jsonFlag,
+    },
+  },
+} as const
 
 /** `import`. */
 export const role = defineRole({
-  usage: `import FILE|- --format ${names} [--rate=ROWS_PER_SECOND] [--report=FILE]`,
+  name: 'import',
   about:
     'Imports the links in FILE, or in the standard input, with their codes. An existing link is\n' +
     'never changed, so the command can be retried. If it is killed, the same command continues\n' +
     'after the rows that FILE.progress records. A code that is not allowed is replaced.\n' +
-    `--rate is the maximum number of rows per second, ${RATE_DEFAULT} by default.\n` +
-    '--report is the file of the rows that were not imported and of the replaced codes; by\n' +
-    'default FILE.report.ndjson, or stderr for the standard input.\n' +
     'Exit codes: 0 if each row is imported or has expired; 1 if the import failed, so that a\n' +
     `retry is useful; 2 for wrong usage; ${EXIT_INCOMPLETE} for conflicts or invalid rows.`,
+  commands,
   settings: { ...clientSettings, OPERATOR: operatorSetting },
+  check: parseImportArgs,
   run: async ({ config, args, signal }) => {
     const options = parseImportArgs(args)
-    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN, operator: config.OPERATOR }
+    const { operator = config.OPERATOR } = args.flags
+    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN, operator }
     const { stderr } = process
     const isShown = stderr.isTTY && options.report !== undefined
     const display = createProgressLine(stderr, { items: 'rows', isShown })
@@ -51,7 +77,11 @@ export const role = defineRole({
       const send = createRowSender({ target, signal, onRetry })
       const counts = await runImport(options, { url: target.url, send, signal, display })
       display.complete()
-      process.stdout.write(summaryOf(counts))
+      process.stdout.write(
+        args.flags.json
+          ? renderJsonLines([{ rows: totalOf(counts), ...counts }])
+          : summaryOf(counts),
+      )
       return { exitCode: exitCodeOf(counts) }
     } finally {
       display.complete()
@@ -125,40 +155,17 @@ async function checkReadable(file: string): Promise<void> {
   }
 }
 
-function parseImportArgs(args: readonly string[]): ImportArguments {
-  const { values, positionals } = readArgs(args)
-  const [file, ...rest] = positionals
-  if (file === undefined || rest.length > 0) {
-    throw new UsageError(`import requires one FILE, or -: ${positionals.length} are given`)
-  }
-  const format = formats.find(({ name }) => name === values.format)
-  if (format === undefined) {
-    const given = values.format === undefined ? 'none is given' : `it is ${quote(values.format)}`
-    throw new UsageError(`--format must be one of ${names.replaceAll('|', ', ')}: ${given}`)
-  }
-  const { rate = String(RATE_DEFAULT) } = values
-  const report = values.report ?? (file === STDIN ? undefined : `${file}.report.ndjson`)
+function parseImportArgs({ operands, flags }: Parsed<typeof commands>): ImportArguments {
+  checkOperator(flags.operator)
+  const [file = ''] = operands
+  const format = formats.find(({ name }) => name === flags.format)
+  if (format === undefined) throw new Error(`unknown format ${flags.format}`)
+  const { rate = String(RATE_DEFAULT) } = flags
+  const report = flags.report ?? (file === STDIN ? undefined : `${file}.report.ndjson`)
   if (report !== undefined && resolve(report) === resolve(file)) {
     throw new UsageError(`--report must not be the imported FILE: it is ${quote(report)}`)
   }
   return { file, format, rate: parseRate(rate), report }
-}
-
-function readArgs(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        format: { type: 'string' },
-        rate: { type: 'string' },
-        report: { type: 'string' },
-      },
-      allowPositionals: true,
-    })
-  } catch (error) {
-    const [reason] = messageOf(error).split('. ')
-    throw new UsageError(`import takes --format, --rate and --report: ${reason}`)
-  }
 }
 
 const quote = (value: string) => JSON.stringify(value)

@@ -1,5 +1,5 @@
 // `curtail key`: the API keys of clients, in the list that create pods read.
-import { parseArgs } from 'node:util'
+import { type ChangeReporter, createChangeReporter } from '../clients/report-action.ts'
 import { writeLines } from '../clients/write-output.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { API_KEY_NAME, CREATOR_ID_MAX } from '../create/api-keys.ts'
@@ -11,6 +11,9 @@ import {
   revokeApiKeys,
 } from '../create/change-api-keys.ts'
 import { apiKeySettings } from '../create/settings.ts'
+import { clientSettings } from '../http/admin/client-settings.ts'
+import { checkOperator, operatorSetting } from '../http/admin/operator-setting.ts'
+import { type ListAction, SUBJECTS_MAX } from '../http/admin/post-action.ts'
 import {
   type ListKind,
   oneListRequired,
@@ -18,7 +21,9 @@ import {
 } from '../kube/operator-lists/open-list-target.ts'
 import { listSyncSettings } from '../kube/list-sync/settings.ts'
 import { controllerSettings } from '../kube/settings.ts'
-import { type ListTarget, UnknownOutcomeError } from '../process/list-target.ts'
+import { jsonFlag, operatorFlag, type Parsed } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
+import { type ListDocument, type ListTarget, UnknownOutcomeError } from '../process/list-target.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 import { messageOf } from '../resilience/message-of.ts'
@@ -37,11 +42,36 @@ const settings = {
   API_KEYS_SECRET: listSyncSettings.API_KEYS_SECRET,
   KUBECONFIG: controllerSettings.KUBECONFIG,
   KUBERNETES_SERVICE_HOST: controllerSettings.KUBERNETES_SERVICE_HOST,
+  ...clientSettings,
+  OPERATOR: operatorSetting,
 } as const
+
+const commands = {
+  create: {
+    about: 'generates an API key, and prints it',
+    operands: ['NAME'],
+    flags: {
+      creator: { about: 'creator of the links; by default a random number', value: 'ID' },
+      expires: {
+        about: 'date or RFC 3339 time; by default, the key does not expire',
+        value: 'DATE',
+      },
+      ...operatorFlag,
+      ...jsonFlag,
+    },
+  },
+  list: { about: 'lists the keys, without their hashes', flags: { ...operatorFlag, ...jsonFlag } },
+  revoke: {
+    about: 'removes keys',
+    operands: ['NAME...'],
+    flags: { ...operatorFlag, ...jsonFlag },
+  },
+} as const
+type Arguments = Parsed<typeof commands>
 
 /** `key create|list|revoke`. */
 export const role = defineRole({
-  usage: 'key create NAME [--creator=ID] [--expires=DATE] | list [--json] | revoke NAME...',
+  name: 'key',
   about:
     'create generates an API key, prints it on stdout, and adds its hash to the list; the key\n' +
     'cannot be displayed later. The links that are created with it have the creator ID, by\n' +
@@ -49,12 +79,18 @@ export const role = defineRole({
     'the key does not expire. list prints the keys without their hashes. revoke removes keys,\n' +
     'also their copies under other names. Pods reload the list within seconds. A new key is\n' +
     'added to the first of the Secrets that has space; the command must be allowed to get and\n' +
-    'update them.',
+    'update them. A change is reported to the audit log of the admin API, with the name of the\n' +
+    'operator, by default OPERATOR.',
+  commands,
   settings,
   dependent: [oneListRequired(list, settings)],
+  check: (args) => parseKeyArgs(args, Date.now()),
   run: async ({ config, args }) => {
+    const { operator = config.OPERATOR } = args.flags
     const request = parseKeyArgs(args, Date.now())
-    await withList(config, (target) => runVerb(target, request))
+    const api = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN, operator }
+    const change = createChangeReporter<ListAction>(api, (lines) => process.stderr.write(lines))
+    await withList(config, (target) => runVerb(target, request, change))
     return { exitCode: 0 }
   },
 })
@@ -67,65 +103,34 @@ function withList(
   return withListTarget(list, { path, names, ...access }, use)
 }
 
-type KeyRequest =
+type Change = ChangeReporter<ListAction>
+
+type KeyRequest = { readonly json: boolean } & (
   | {
       readonly verb: 'create'
       readonly name: string
       readonly creatorId: bigint
       readonly expiresAt: string | undefined
     }
-  | { readonly verb: 'list'; readonly json: boolean }
+  | { readonly verb: 'list' }
   | { readonly verb: 'revoke'; readonly names: readonly string[] }
-
-const optionsOf = { create: ['creator', 'expires'], list: ['json'], revoke: [] } as const
-const operandsOf = {
-  create: { allowed: 'one NAME', min: 1, max: 1 },
-  list: { allowed: 'no NAME', min: 0, max: 0 },
-  revoke: { allowed: 'at least one NAME', min: 1, max: Infinity },
-} as const
-type Verb = keyof typeof optionsOf
+)
 
 /** Throws UsageError. */
-function parseKeyArgs(args: readonly string[], nowMs: number): KeyRequest {
-  const { values, positionals } = readArgs(args)
-  const [verb = '', ...names] = positionals
-  if (!isVerb(verb))
-    throw new UsageError(`key requires create, list or revoke: it is ${JSON.stringify(verb)}`)
-  const options: readonly string[] = optionsOf[verb]
-  const unknown = Object.keys(values).find((option) => !options.includes(option))
-  if (unknown !== undefined) throw new UsageError(`key ${verb} does not take --${unknown}`)
-  const { allowed, min, max } = operandsOf[verb]
-  if (names.length < min || names.length > max)
-    throw new UsageError(`key ${verb} requires ${allowed}: ${names.length} are given`)
+function parseKeyArgs(args: Arguments, nowMs: number): KeyRequest {
+  const { operands: names } = args
+  const { json, operator } = args.flags
+  checkOperator(operator)
   for (const name of names) checkName(name)
-  if (verb === 'list') return { verb, json: values.json === true }
-  if (verb === 'revoke') return { verb, names }
+  if (args.command === 'list') return { verb: 'list', json }
+  if (args.command === 'revoke') return { verb: 'revoke', names, json }
   return {
-    verb,
+    verb: 'create',
     name: names[0] ?? '',
-    creatorId: parseCreator(values.creator),
-    expiresAt: parseExpiry(values.expires, nowMs),
+    creatorId: parseCreator(args.flags.creator),
+    expiresAt: parseExpiry(args.flags.expires, nowMs),
+    json,
   }
-}
-
-function readArgs(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        creator: { type: 'string' },
-        expires: { type: 'string' },
-        json: { type: 'boolean' },
-      },
-      allowPositionals: true,
-    })
-  } catch (error) {
-    throw new UsageError(`key takes --creator=ID, --expires=DATE and --json: ${messageOf(error)}`)
-  }
-}
-
-function isVerb(name: string): name is Verb {
-  return Object.hasOwn(optionsOf, name)
 }
 
 function checkName(name: string): void {
@@ -152,36 +157,43 @@ function parseExpiry(expires: string | undefined, nowMs: number): string | undef
   throw new UsageError(`--expires must be ${allowed}: it is ${JSON.stringify(expires)}`)
 }
 
-async function runVerb(target: ListTarget, request: KeyRequest): Promise<void> {
-  if (request.verb === 'create') await createKey(target, request)
-  else if (request.verb === 'revoke') await revokeKeys(target, request.names)
+async function runVerb(target: ListTarget, request: KeyRequest, change: Change): Promise<void> {
+  if (request.verb === 'create') await createKey(target, request, change)
+  else if (request.verb === 'revoke') await revokeKeys(target, request, change)
   else await printKeys(target, request.json)
 }
 
 async function createKey(
   target: ListTarget,
-  { name, creatorId, expiresAt }: Extract<KeyRequest, { verb: 'create' }>,
+  { name, creatorId, expiresAt, json }: Extract<KeyRequest, { verb: 'create' }>,
+  change: Change,
 ): Promise<void> {
   const key = generateApiKey()
   const fail = (cause: string) => new OperatorError(`Cannot create the key ${name}: ${cause}`)
-  let isWritten = false
-  try {
-    await target.update((documents) => {
-      const contents = addApiKey(documents, { name, creatorId, expiresAt, key })
-      if (contents === 'exists') throw fail('a key has this name; use another one, or revoke it')
-      if (contents === 'full') throw fail(target.whenFull)
-      if (contents === 'unusable') throw fail('the list has too many keys; revoke some')
-      return { contents, result: undefined }
-    })
-    isWritten = true
-    await writeLines(process.stdout, `${key}\n`)
-  } catch (error) {
-    if (!isWritten && !(error instanceof UnknownOutcomeError)) throw error
-    throw new OperatorError(
-      `${messageOf(error)}: the list may contain the key ${name}, whose value is lost: ` +
-        `run \`key revoke ${name}\`, then create it`,
-    )
+  const action = { action: 'key-create', keys: [name], count: 1, creator: `${creatorId}` } as const
+  const add = (documents: readonly ListDocument[]) => {
+    const contents = addApiKey(documents, { name, creatorId, expiresAt, key })
+    if (contents === 'exists') throw fail('a key has this name; use another one, or revoke it')
+    if (contents === 'full') throw fail(target.whenFull)
+    if (contents === 'unusable') throw fail('the list has too many keys; revoke some')
+    return { contents, result: undefined }
   }
+  const addAndPrint = async () => {
+    let isWritten = false
+    try {
+      await target.update(add)
+      isWritten = true
+      const created = { name, creator_id: String(creatorId), expires_at: expiresAt ?? null, key }
+      await writeLines(process.stdout, json ? renderJsonLines([created]) : `${key}\n`)
+    } catch (error) {
+      if (!isWritten && !(error instanceof UnknownOutcomeError)) throw error
+      throw new UnknownOutcomeError(
+        `${messageOf(error)}: the list may contain the key ${name}, whose value is lost: ` +
+          `run \`key revoke ${name}\`, then create it`,
+      )
+    }
+  }
+  await change(() => action, addAndPrint)
   const expiry = expiresAt === undefined ? 'does not expire' : `expires at ${expiresAt}`
   process.stderr.write(
     `key ${name} created for creator ${creatorId}; it ${expiry}. ` +
@@ -189,21 +201,37 @@ async function createKey(
   )
 }
 
-async function revokeKeys(target: ListTarget, names: readonly string[]): Promise<void> {
+async function revokeKeys(
+  target: ListTarget,
+  { names, json }: Extract<KeyRequest, { verb: 'revoke' }>,
+  change: Change,
+): Promise<void> {
   const revoked = new Set<string>() // also by an earlier attempt that was in conflict
   const copies = new Set<string>()
   let hashes: ReadonlySet<string> = new Set()
-  await target.update((documents) => {
-    const { contents, ...change } = revokeApiKeys(documents, names, hashes)
-    hashes = change.hashes
-    for (const name of change.found) revoked.add(name)
-    for (const name of change.copies) copies.add(name)
+  const revoke = (documents: readonly ListDocument[]) => {
+    const { contents, ...keys } = revokeApiKeys(documents, names, hashes)
+    hashes = keys.hashes
+    for (const name of keys.found) revoked.add(name)
+    for (const name of keys.copies) copies.add(name)
     const unknown = names.filter((name) => !revoked.has(name))
     if (unknown.length === 0) return { contents, result: undefined }
     throw new OperatorError(
       `Cannot revoke ${unknown.join(', ')}: no key has this name; nothing is revoked`,
     )
-  })
+  }
+  const actionOf = () => {
+    // A line that pods ignore can have any string as its name, such as a key.
+    const keys = [...revoked, ...copies].filter((name) => API_KEY_NAME.test(name))
+    const count = revoked.size + copies.size
+    return { action: 'key-revoke', keys: keys.slice(0, SUBJECTS_MAX), count } as const
+  }
+  await change(actionOf, () => target.update(revoke))
+  if (json) {
+    const all = new Set([...names, ...copies])
+    const objects = [...all].map((name) => ({ name, state: 'revoked' }))
+    return writeLines(process.stdout, renderJsonLines(objects))
+  }
   const lines = [...new Set(names)].map((name) => `${name} revoked\n`)
   for (const name of copies) lines.push(`${name} revoked: it had the same key\n`)
   await writeLines(process.stdout, lines.join(''))
@@ -214,5 +242,5 @@ async function printKeys(target: ListTarget, json: boolean): Promise<void> {
   for (const fault of faults) process.stderr.write(`curtail: line ignored: ${fault}\n`)
   const rows = keys.map((key) => [key.name, key.creator_id, key.expires_at ?? 'never', key.state])
   const headings = ['NAME', 'CREATOR', 'EXPIRES', 'STATE']
-  await writeLines(process.stdout, json ? `${JSON.stringify(keys)}\n` : renderTable(headings, rows))
+  await writeLines(process.stdout, json ? renderJsonLines(keys) : renderTable(headings, rows))
 }

@@ -1,13 +1,13 @@
 // `curtail limit`: what the limiters observe, through their debug ports, and the reset of counters,
 // through the admin API of one.
-import { parseArgs } from 'node:util'
 import * as z from 'zod'
 import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
 import type { Settings } from '../config/config.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
+import { jsonFlag, type Parsed } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
 import { defineRole, UsageError } from '../process/role.ts'
-import { messageOf } from '../resilience/message-of.ts'
 import { renderTable } from '../process/table.ts'
 
 const LIMITERS_MAX = 64
@@ -45,9 +45,27 @@ const settings = {
   },
 } as const satisfies Settings
 
+const descriptorCommand = { operands: ['DOMAIN', 'k=v,k=v'], flags: jsonFlag } as const
+const commands = {
+  top: {
+    about: 'shows which values of requests had the most denied hits',
+    flags: {
+      rule: { about: 'only this rule', value: 'PATH' },
+      by: { about: 'order, by default denied', value: 'COUNT', values: ['denied', 'hits'] },
+      ...jsonFlag,
+    },
+  },
+  explain: {
+    about: 'shows which rules a descriptor matches, and the hits that are left',
+    ...descriptorCommand,
+  },
+  reset: { about: 'resets the counters of a descriptor', ...descriptorCommand },
+} as const
+type TopFlags = Extract<Parsed<typeof commands>, { command: 'top' }>['flags']
+
 /** `limit top|explain|reset`. */
 export const role = defineRole({
-  usage: 'limit top [--rule PATH] [--by denied|hits] [--json] | explain|reset DOMAIN k=v,k=v',
+  name: 'limit',
   about:
     'top shows which values of requests, such as client addresses, had the most denied hits (or\n' +
     'the most hits) at each rule in the last one to two minutes, in the sum of all limiters.\n' +
@@ -56,14 +74,16 @@ export const role = defineRole({
     'explain shows which rules a descriptor of a domain matches, and how many hits their\n' +
     'counters have left, by the first limiter. It counts no hit.\n' +
     'reset resets these counters, through the admin API of one limiter, which logs it.',
+  commands,
   settings,
+  check: (args) => args.command === 'top' || parseDescriptorRequest(args),
   run: async ({ config, args }) => {
-    const request = parseLimitArgs(args)
     const targets = config.LIMITER_URLS.map(targetOf)
     const admin = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
     const run = () => {
-      if (request.verb === 'top') return runTop(targets, request)
-      return request.verb === 'explain' ? runExplain(targets, request) : runReset(admin, request)
+      if (args.command === 'top') return runTop(targets, args.flags)
+      const request = parseDescriptorRequest(args)
+      return args.command === 'explain' ? runExplain(targets, request) : runReset(admin, request)
     }
     process.stdout.write(await run())
     return { exitCode: 0 }
@@ -74,79 +94,57 @@ function targetOf(url: string): AdminTarget {
   return { url, token: undefined, name: 'the debug port', setting: 'LIMITER_URLS' }
 }
 
-interface TopRequest {
-  readonly verb: 'top'
-  readonly rule: string | undefined
-  readonly by: 'denied' | 'hits'
-  readonly json: boolean
-}
 interface DescriptorRequest {
-  readonly verb: 'explain' | 'reset'
   readonly domain: string
   readonly descriptor: string
+  readonly json: boolean
 }
 
-function parseLimitArgs(args: readonly string[]): TopRequest | DescriptorRequest {
-  const { values, positionals } = readArgs(args)
-  const [verb, ...operands] = positionals
-  if (verb === 'top' && operands.length === 0) {
-    const { rule, by = 'denied', json = false } = values
-    if (by === 'denied' || by === 'hits') return { verb, rule, by, json }
-    throw new UsageError(`--by must be denied or hits: it is ${JSON.stringify(by)}`)
-  }
-  if ((verb === 'explain' || verb === 'reset') && Object.keys(values).length === 0) {
-    const [domain = '', descriptor = '', ...rest] = operands
-    if (domain !== '' && parseDescriptor(descriptor) !== undefined && rest.length === 0) {
-      return { verb, domain, descriptor }
-    }
-    throw new UsageError(`limit ${verb} takes a DOMAIN and a descriptor: ${DESCRIPTOR_SYNTAX}`)
-  }
+function parseDescriptorRequest({
+  command,
+  operands,
+  flags,
+}: Extract<Parsed<typeof commands>, { command: 'explain' | 'reset' }>): DescriptorRequest {
+  const [domain = '', descriptor = ''] = operands
+  if (domain !== '' && parseDescriptor(descriptor) !== undefined)
+    return { domain, descriptor, json: flags.json }
+  const given = operands.map((operand) => JSON.stringify(operand)).join(' ')
   throw new UsageError(
-    'limit requires top, with options only, or explain or reset, without options',
+    `limit ${command} takes a DOMAIN and a descriptor: ${DESCRIPTOR_SYNTAX}: they are ${given}`,
   )
-}
-
-function readArgs(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: { rule: { type: 'string' }, by: { type: 'string' }, json: { type: 'boolean' } },
-      allowPositionals: true,
-    })
-  } catch (error) {
-    const reason = messageOf(error)
-    throw new UsageError(`limit top takes --rule, --by and --json: ${reason}`)
-  }
 }
 
 async function runTop(
   targets: readonly AdminTarget[],
-  { rule, by, json }: TopRequest,
+  { rule, by = 'denied', json }: TopFlags,
 ): Promise<string> {
   const request = { method: 'GET', path: '/top' }
   const read = (target: AdminTarget) => callAdminApi(target, request, minutesShape)
   const minutes = (await Promise.all(targets.map(read))).flat()
   const merged = mergeTop(minutes.flatMap(({ top }) => top))
     .filter((one) => rule === undefined || one.rule === rule)
-    .toSorted((a, b) => b[by] - a[by] || b.hits - a.hits)
+    .toSorted((a, b) => (by === 'hits' ? 0 : b.denied - a.denied) || b.hits - a.hits)
   return json ? `${JSON.stringify(merged)}\n` : renderTop(merged)
 }
 
 async function runExplain(
   [target]: readonly AdminTarget[],
-  { domain, descriptor }: DescriptorRequest,
+  { domain, descriptor, json }: DescriptorRequest,
 ): Promise<string> {
   if (target === undefined) throw new UsageError('LIMITER_URLS must contain a URL')
   const path = `/explain?${String(new URLSearchParams({ domain, descriptor }))}`
-  return callAdminApi(target, { method: 'GET', path }, z.string())
+  const explanation = await callAdminApi(target, { method: 'GET', path }, z.string())
+  const lines = explanation.trimEnd().split('\n')
+  return json ? renderJsonLines([{ domain, descriptor, explanation: lines }]) : explanation
 }
 
 async function runReset(
   target: AdminTarget,
-  { domain, descriptor }: DescriptorRequest,
+  { domain, descriptor, json }: DescriptorRequest,
 ): Promise<string> {
   const path = `/admin/limits/reset?${String(new URLSearchParams({ domain, descriptor }))}`
   const { rules } = await callAdminApi(target, { method: 'POST', path }, resetShape)
+  if (json) return renderJsonLines(rules.map((rule) => ({ rule, state: 'reset' })))
   if (rules.length === 0) return 'no counter: no limit applies to the descriptor\n'
   return rules.map((rule) => `counter of ${rule} reset\n`).join('')
 }

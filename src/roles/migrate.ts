@@ -6,7 +6,7 @@ import { within } from '../resilience/deadline.ts'
 import { fromHalf, resultOrFailed, retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { defineRole, OperatorError, UsageError } from '../process/role.ts'
+import { defineRole, OperatorError } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
@@ -29,19 +29,26 @@ const settings = {
 
 /** `migrate`. */
 export const role = defineRole({
-  usage: 'migrate [--wait]',
+  name: 'migrate',
   about:
     'Creates or upgrades the tables in Cassandra. Also creates the keyspace if\n' +
     'CASSANDRA_REPLICATION is set. Reports each setting of the cluster that differs from the\n' +
-    'required value, and the consequence.\n' +
-    '--wait changes nothing, and exits when the tables have the version that this release needs.',
+    'required value, and the consequence.',
+  commands: {
+    '': {
+      about: '',
+      flags: {
+        wait: {
+          about: 'changes nothing; exits when the tables have the version that this release needs',
+        },
+      },
+    },
+  },
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
-    const unknown = args.find((arg) => arg !== '--wait')
-    if (unknown !== undefined) throw new UsageError(`migrate takes only --wait, not ${unknown}`)
     const log = createLog({ role: 'migrate', level: config.LOG_LEVEL })
-    const isWaiting = args.includes('--wait')
+    const isWaiting = args.flags.wait
     const connecting = new AbortController()
     const stopping = AbortSignal.any([connecting.signal, signal])
     let connectFault: ConnectFault | undefined

@@ -2,7 +2,8 @@
 import * as z from 'zod'
 import { callAdminApi } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
-import { defineRole, UsageError } from '../process/role.ts'
+import { jsonFlag } from '../process/command-line.ts'
+import { defineRole } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
 const poolsShape = z.array(
@@ -18,20 +19,20 @@ const poolsShape = z.array(
 
 /** `pool status`. */
 export const role = defineRole({
-  usage: 'pool status [--json]',
-  about:
-    'Shows how many codes each pool contains, and how long they last at the measured rate.\n' +
-    'See also: curtail pool raise --help',
+  name: 'pool',
+  about: 'status shows how many codes each pool contains, and how long they last.',
+  commands: {
+    status: {
+      about: 'shows how many codes each pool contains, and how long they last at the measured rate',
+      flags: jsonFlag,
+    },
+  },
   settings: clientSettings,
   run: async ({ config, args }) => {
-    const json = args.includes('--json')
-    const positionals = args.filter((arg) => arg !== '--json')
-    if (positionals.join(' ') !== 'status')
-      throw new UsageError('pool requires status, with --json if needed, or raise')
     const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
     const request = { method: 'GET', path: '/admin/pools' }
     const pools = await callAdminApi(target, request, poolsShape)
-    process.stdout.write(json ? `${JSON.stringify(pools)}\n` : renderPools(pools))
+    process.stdout.write(args.flags.json ? `${JSON.stringify(pools)}\n` : renderPools(pools))
     return { exitCode: 0 }
   },
 })

@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { SEQ_MAX } from '../codes/block.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { createLog } from '../telemetry/log.ts'
+import { jsonFlag, type Parsed } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { raisePool, type RaisePoolDeps } from '../pools/raise-pool.ts'
 import { StoreError } from '../resilience/store-error.ts'
@@ -23,23 +25,38 @@ const CONNECT_MS_MAX = 30_000
 const BLOCK_MAX = SEQ_MAX - 1_000_000
 /** More blocks are probably a typing error: 100 million codes are a month at the design load. */
 const SKIPPED_MAX = 100_000
-const CREATED = '--created'
 const CREATED_MAX = 63
+
+const commands = {
+  raise: {
+    about: 'after a restore, skips the blocks of codes that were claimed since the backup',
+    operands: ['POOL=BLOCK...'],
+    flags: {
+      created: {
+        about: 'number of pools that were created since the backup; give it once',
+        value: 'COUNT',
+      },
+      force: { about: `allows skipping more than ${SKIPPED_MAX} blocks of a pool` },
+      ...jsonFlag,
+    },
+  },
+} as const
 
 /** `pool raise`. */
 export const role = defineRole({
-  usage: 'pool raise POOL=BLOCK... [--created=COUNT] [--force]',
+  name: 'pool',
   about:
     'After a restore of Cassandra from a backup, skips the blocks of codes that were claimed\n' +
     'since the backup: claims of POOL continue after BLOCK. Every pool must be listed; a pool\n' +
     'that has claimed BLOCK already is not changed. May be repeated with the same blocks.\n' +
-    '--created=COUNT is the number of pools that were created since the backup. The restored\n' +
-    'keyspace does not contain them; they are created later, with other codes. Give it once.\n' +
-    `--force allows skipping more than ${SKIPPED_MAX} blocks of a pool.`,
+    'The restored keyspace does not contain pools that were created since the backup; they are\n' +
+    'created later, with other codes.',
+  commands,
   settings: cassandraSettings,
   dependent: cassandraDependentSettings,
+  check: parseRaise,
   run: async ({ config, args, signal }) => {
-    const wanted = parseArguments(args)
+    const wanted = parseRaise(args)
     const rejected = new AbortController()
     const timeout = AbortSignal.timeout(CONNECT_MS_MAX)
     let fault = `no node of ${config.CASSANDRA_CONTACT_POINTS.join(', ')} responds`
@@ -77,44 +94,44 @@ interface Wanted {
   readonly blocks: ReadonlyMap<string, number>
   readonly created: number
   readonly isForced: boolean
+  readonly isJson: boolean
 }
 
 /** Throws UsageError. */
-function parseArguments([subcommand, ...args]: readonly string[]): Wanted {
-  if (subcommand !== 'raise') throw new UsageError('pool requires status or raise')
+function parseRaise({ operands, flags }: Parsed<typeof commands>): Wanted {
   const blocks = new Map<string, number>()
-  let created = 0
-  for (const arg of args) {
-    if (arg === '--force') continue
-    const [name, number] = parsePair(arg)
-    if (name === CREATED) created = number
-    else if (blocks.has(name)) throw new UsageError(`pool ${name} occurs twice`)
-    else blocks.set(name, number)
+  for (const operand of operands) {
+    const [, pool = '', digits = ''] = /^(.+)=(\d+)$/.exec(operand) ?? []
+    const block = Number(digits)
+    if (pool === '' || block < 1 || block > BLOCK_MAX) {
+      const allowed = `POOL=BLOCK, with BLOCK from 1 to ${BLOCK_MAX}, such as default=5000`
+      const given = JSON.stringify(operand)
+      throw new UsageError(`each argument of pool raise must be ${allowed}: it is ${given}`)
+    }
+    if (blocks.has(pool)) throw new UsageError(`pool ${pool} occurs twice`)
+    blocks.set(pool, block)
   }
-  if (blocks.size === 0)
-    throw new UsageError('pool raise requires POOL=BLOCK for every pool, such as default=5000')
-  return { blocks, created, isForced: args.includes('--force') }
+  return { blocks, created: parseCreated(flags.created), isForced: flags.force, isJson: flags.json }
 }
 
-function parsePair(arg: string): [name: string, number: number] {
-  const [, name = '', digits = ''] = /^(.+)=(\d+)$/.exec(arg) ?? []
-  const number = Number(digits)
-  const isOption = name.startsWith('--')
-  const max = isOption ? CREATED_MAX : BLOCK_MAX
-  if (name !== '' && number >= 1 && number <= max && (!isOption || name === CREATED))
-    return [name, number]
-  const allowed = `POOL=BLOCK, with BLOCK from 1 to ${BLOCK_MAX}`
-  const options = `${CREATED}=COUNT, with COUNT from 1 to ${CREATED_MAX}, or --force`
-  const message = `each argument of pool raise must be ${allowed}, ${options}`
-  throw new UsageError(`${message}: it is ${JSON.stringify(arg)}`)
+/** Throws UsageError. */
+function parseCreated(given: string | undefined): number {
+  if (given === undefined) return 0
+  const created = /^\d{1,9}$/.test(given) ? Number(given) : 0
+  if (created >= 1 && created <= CREATED_MAX) return created
+  const allowed = `--created=COUNT, with COUNT from 1 to ${CREATED_MAX}`
+  throw new UsageError(`pool raise takes ${allowed}: it is "--created=${given}"`)
 }
 
 /** Checks all pools, and then raises each, with a line on stdout. Throws OperatorError. */
 async function raiseAll(cassandra: CassandraSession, wanted: Wanted): Promise<void> {
   checkPools(await readPools(cassandra), wanted)
+  const print = (result: object, line: string) => {
+    process.stdout.write(wanted.isJson ? renderJsonLines([result]) : line)
+  }
   for (let at = 1; at <= wanted.created; at++) {
     const number = await takeNumber(cassandra, `created after a backup ${randomUUID()}`)
-    process.stdout.write(`pool number ${number}: never used for another pool\n`)
+    print({ pool_number: number }, `pool number ${number}: never used for another pool\n`)
   }
   const deps: RaisePoolDeps = {
     codes: createCassandraCodeStore(cassandra),
@@ -122,7 +139,9 @@ async function raiseAll(cassandra: CassandraSession, wanted: Wanted): Promise<vo
   }
   for (const [pool, to] of wanted.blocks) {
     const { before, after } = await raisePool(deps, { pool, to })
-    process.stdout.write(
+    const claimed = { pool, claimed_before: before.claimed, claimed: after.claimed }
+    print(
+      claimed,
       before.claimed === after.claimed
         ? `${pool}: the last claimed block is ${after.claimed} already\n`
         : `${pool}: the last claimed block was ${before.claimed}, and is now ${after.claimed}\n`,

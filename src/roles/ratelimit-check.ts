@@ -2,7 +2,6 @@
 // which rule each descriptor matches. It uses no network.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { limitSettings } from '../limiter/settings/settings.ts'
 import {
   type Allowances,
@@ -18,6 +17,8 @@ import { renderFault } from '../limits/rule-fault.ts'
 import { describeRules, explainMatch } from '../limits/describe-rules.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { parseRules, type RuleFile } from '../limits/rules.ts'
+import { jsonFlag, type Parsed } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
@@ -27,30 +28,46 @@ const settings = {
   DEFAULT_ALGORITHM: limitSettings.DEFAULT_ALGORITHM,
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: limitSettings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
 } as const
-const options = {
-  allowance: { type: 'string' },
-  descriptor: { type: 'string', multiple: true },
-  domain: { type: 'string' },
-  'merge-domains': { type: 'boolean' },
+const commands = {
+  '': {
+    about: '',
+    operands: ['FILE...'],
+    flags: {
+      descriptor: {
+        about: 'prints the rule that this descriptor matches, and why',
+        value: 'k=v,k=v',
+        isMultiple: true,
+      },
+      domain: {
+        about: 'domain of the descriptors; it may be omitted if the files have only one',
+        value: 'DOMAIN',
+      },
+      'merge-domains': {
+        about: 'allows several files to define one domain, like MERGE_DOMAIN_CONFIG',
+      },
+      allowance: {
+        about: 'adds to the token buckets of the descriptors what Envoys admit without a call',
+        value: 'BUCKETS,BURST,PER_MINUTE',
+      },
+      ...jsonFlag,
+    },
+  },
 } as const
 
 /** `ratelimit-check FILES`. */
 export const role = defineRole({
-  usage:
-    'ratelimit-check FILES [--descriptor k=v,k=v]... [--domain D] [--merge-domains]\n' +
-    '  [--allowance BUCKETS,BURST,PER_MINUTE]',
+  name: 'ratelimit-check',
   about:
     'Checks rule files of the role ratelimit. Prints each fault as file:line: message. If there\n' +
     'are no faults, prints all rules, and for each descriptor the rule that it matches and why.\n' +
-    'If FILES contains a folder, all its *.yaml files are checked.\n' +
-    '--domain is the domain of the descriptors, and must have rules. It can be omitted if the\n' +
-    'files have only one domain. --merge-domains allows several files to define one domain,\n' +
-    'like MERGE_DOMAIN_CONFIG. --allowance adds to the token buckets of the descriptors what\n' +
-    'Envoys admit without a call. Set the settings below as for the role ratelimit.\n' +
+    'If a FILE is a folder, all its *.yaml files are checked. The domain of the descriptors\n' +
+    'must have rules. Set the settings below as for the role ratelimit.\n' +
     'Exits with 0 if there are no faults, with 1 if there are, with 2 if an argument is invalid.',
+  commands,
   settings,
   run: async ({ args, config }) => {
     const request = parseCheckArgs(args)
+    const isJson = args.flags.json
     const files = await readFiles(request.paths)
     const { domain = '', mergeDomains, paths } = request
     const place = paths.join(', ')
@@ -59,13 +76,20 @@ export const role = defineRole({
     const parsing = { mergeDomains, denyConsumes, defaultAlgorithm }
     const parsed = requireDomain(parseRules(files, parsing), { domain, place })
     if ('faults' in parsed) {
-      process.stdout.write(parsed.faults.map((fault) => `${renderFault(fault)}\n`).join(''))
+      const faults = parsed.faults.map(renderFault)
+      process.stdout.write(
+        isJson ? renderJsonLines([{ faults }]) : faults.map((fault) => `${fault}\n`).join(''),
+      )
       return { exitCode: 1 }
     }
     const { rules, warnings } = parsed
-    const warningLines = warnings.map((warning) => `warning: ${renderFault(warning)}\n`)
-    const explained = explainAll(rules, request)
-    process.stdout.write([renderRules(rules, files.length), ...warningLines, ...explained].join(''))
+    const result = {
+      files: files.length,
+      rules,
+      warnings: warnings.map(renderFault),
+      explained: explainAll(rules, request),
+    }
+    process.stdout.write(isJson ? renderJson(result) : renderResult(result))
     return { exitCode: 0 }
   },
 })
@@ -79,31 +103,13 @@ interface CheckRequest {
   readonly allowances: Allowances | undefined
 }
 
-function parseCheckArgs(args: readonly string[]): CheckRequest {
-  const { values, positionals } = splitArgs(args)
-  if (positionals.length === 0) {
-    throw new UsageError('ratelimit-check requires one or more FILES or folders')
-  }
+function parseCheckArgs({ operands, flags }: Parsed<typeof commands>): CheckRequest {
   return {
-    paths: positionals,
-    descriptors: (values.descriptor ?? []).map((source) => ({
-      source,
-      descriptor: descriptorOf(source),
-    })),
-    domain: values.domain,
-    mergeDomains: values['merge-domains'] ?? false,
-    allowances: values.allowance === undefined ? undefined : allowancesOf(values.allowance),
-  }
-}
-
-function splitArgs(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options, allowPositionals: true })
-  } catch (error) {
-    const [sentence = ''] = (error as Error).message.split(/\. |\n/)
-    throw new UsageError(
-      `ratelimit-check takes --descriptor, --domain, --merge-domains and --allowance: ${sentence}`,
-    )
+    paths: operands,
+    descriptors: flags.descriptor.map((source) => ({ source, descriptor: descriptorOf(source) })),
+    domain: flags.domain,
+    mergeDomains: flags['merge-domains'],
+    allowances: flags.allowance === undefined ? undefined : allowancesOf(flags.allowance),
   }
 }
 
@@ -170,12 +176,55 @@ async function readOrThrow<T>(path: string, read: () => Promise<T>): Promise<T> 
   }
 }
 
+/** What is printed for rules without faults. */
+interface CheckResult {
+  readonly files: number
+  readonly rules: RuleSet
+  readonly warnings: readonly string[]
+  readonly explained: readonly Explained[]
+}
+
+/** Why a descriptor matches a rule. */
+interface Explained {
+  readonly domain: string
+  readonly descriptor: string
+  readonly explanation: readonly string[]
+}
+
+function renderResult({ files, rules, warnings, explained }: CheckResult): string {
+  return [
+    renderRules(rules, files),
+    ...warnings.map((warning) => `warning: ${warning}\n`),
+    ...explained.map(({ domain, descriptor, explanation }) =>
+      [`\n${domain}: ${descriptor}\n`, ...explanation.map((line) => `  ${line}\n`)].join(''),
+    ),
+  ].join('')
+}
+
+const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'NOTES']
+
+/** One object; the members of a rule are the columns of the table, in lower case. */
+function renderJson({ files, rules, warnings, explained }: CheckResult): string {
+  const described = describeRules(rules)
+  const names = headings.map((heading) => heading.toLowerCase())
+  const rows = described.rows.map((row) =>
+    Object.fromEntries(names.map((name, column) => [name, row[column] ?? ''])),
+  )
+  const result = {
+    files,
+    domains: [...rules.keys()],
+    rules: rows,
+    warnings: [...described.warnings, ...warnings],
+    descriptors: explained,
+  }
+  return renderJsonLines([result])
+}
+
 function renderRules(rules: RuleSet, files: number): string {
   const { rows, warnings } = describeRules(rules)
   const domains = [...rules.keys()].join(', ')
   const counts = [renderCount(files, 'file'), renderCount(rows.length, 'rule')].join(', ')
   const summary = `no faults: ${counts}, ${renderCount(rules.size, 'domain')} (${domains})\n`
-  const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'NOTES']
   const warningLines = warnings.map((warning) => `warning: ${warning}\n`)
   return [summary, renderTable(headings, rows), ...warningLines].join('')
 }
@@ -185,15 +234,15 @@ function renderCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-function explainAll(rules: RuleSet, request: CheckRequest): readonly string[] {
+function explainAll(rules: RuleSet, request: CheckRequest): readonly Explained[] {
   const { descriptors, domain, allowances } = request
   if (descriptors.length === 0) return []
   const descriptorDomain = domain ?? onlyDomain(rules)
   return descriptors.map(({ source, descriptor }) => {
     const shared = { rules, domain: descriptorDomain, descriptor }
     const sums = allowances === undefined ? [] : explainAllowances(shared, allowances)
-    const lines = [...explainMatch(shared), ...sums]
-    return [`\n${descriptorDomain}: ${source}\n`, ...lines.map((line) => `  ${line}\n`)].join('')
+    const explanation = [...explainMatch(shared), ...sums]
+    return { domain: descriptorDomain, descriptor: source, explanation }
   })
 }
 

@@ -1,7 +1,7 @@
 // The rate-limit service for Envoy: rules from files or an xDS server, counters in Redis, decisions
 // by a deadline.
 import { openAdsClient } from '../clients/xds/ads-client.ts'
-import { dependentXdsSettings, xdsSettings } from '../clients/xds/settings.ts'
+import { dependentXdsSettings, xdsFiles, xdsSettings } from '../clients/xds/settings.ts'
 import * as headers from '../limiter/decide/client-response.ts'
 import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/decide-limits.ts'
 import { createExplainLimits, type ExplainLimits } from '../limiter/decide/explain-limits.ts'
@@ -11,7 +11,7 @@ import { createStoreReports } from '../limiter/decide/report-store.ts'
 import { createLocalShares } from '../limiter/decide/local-shares.ts'
 import { createResetLimits, type ResetLimits } from '../limiter/decide/reset-limits.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
-import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
+import { type LoadedRules, openRules, ruleFiles } from '../limiter/rules/load-rules.ts'
 import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
 import { openXdsRules } from '../limiter/rules/xds-rules.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
@@ -22,7 +22,7 @@ import * as limiter from '../limiter/settings/settings.ts'
 import { tracingSettings } from '../limiter/settings/tracing-settings.ts'
 import { exportToStatsd } from '../limiter/stats/export-to-statsd.ts'
 import { connectMetrics, renderStats } from '../limiter/stats/render-stats.ts'
-import { grpcSettings } from '../grpc/settings.ts'
+import { grpcDependentSettings, grpcSettings } from '../grpc/settings.ts'
 import { boundKinds } from '../grpc/http2/process-bounds.ts'
 import { serveGrpc } from '../grpc/serve.ts'
 import { rateLimited } from '../http/limit-requests.ts'
@@ -38,12 +38,12 @@ import type { ConfigOf } from '../config/config.ts'
 import { flagSetting } from '../config/settings.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import { openProcess, type Process, startProcess } from '../process/open-process.ts'
-import { defineRole, rejectArguments } from '../process/role.ts'
+import { defineRole } from '../process/role.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { connectRedis } from '../stores/redis/connection.ts'
 import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
 import { logReloads } from '../stores/redis/reload-secrets.ts'
-import { planRedis, type RedisPlan, redisSettings } from '../stores/redis/settings.ts'
+import { planRedis, redisFiles, type RedisPlan, redisSettings } from '../stores/redis/settings.ts'
 
 const settings = {
   ...rateLimitHttpSettings,
@@ -78,16 +78,16 @@ interface Context extends Process {
 
 /** `ratelimit`. */
 export const role = defineRole({
-  usage: 'ratelimit',
+  name: 'ratelimit',
   about:
     'Runs the rate-limit service for Envoy. It replaces envoyproxy/ratelimit, with the same\n' +
     'settings, ports and rule files. Reads the rules from the folder\n' +
     'RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY, or, with\n' +
     'CONFIG_TYPE=GRPC_XDS_SOTW, from the xDS server CONFIG_GRPC_XDS_SERVER_URL.',
   settings,
-  dependent: [dependentXdsSettings],
-  run: async ({ config, args, signal }) => {
-    rejectArguments('ratelimit', args)
+  dependent: [dependentXdsSettings, grpcDependentSettings],
+  files: [ruleFiles, redisFiles, xdsFiles],
+  run: async ({ config, signal }) => {
     const plan = planRedis(config)
     const stats = new RuleStats({ nearLimitRatio: config.NEAR_LIMIT_RATIO })
     const opened = openProcess('ratelimit', config, ['redis', 'rules'])

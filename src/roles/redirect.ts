@@ -1,7 +1,11 @@
 // The redirect pods look up codes in memory, then in the shared cache, then in the store. They do
 // not write to the store, and load neither the pages nor the code that creates links.
 import { createLinkFinder } from '../resolve/find-link.ts'
-import { type BlockedChecks, openBlockedTargets } from '../resolve/blocked/open-blocked-targets.ts'
+import {
+  type BlockedChecks,
+  blockedTargetFiles,
+  openBlockedTargets,
+} from '../resolve/blocked/open-blocked-targets.ts'
 import {
   blockedStatusSetting,
   blockedTargetsSetting,
@@ -15,7 +19,7 @@ import { createRedirectFastPath } from '../http/redirect/get-code.ts'
 import * as http from '../http/settings.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
-import { defineRole, rejectArguments } from '../process/role.ts'
+import { defineRole } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import {
@@ -46,15 +50,15 @@ const PROBE_CODE = '----------'
 
 /** `redirect`. */
 export const role = defineRole({
-  usage: 'redirect',
+  name: 'redirect',
   about:
     'Redirects GET and HEAD requests for /{code}. Looks up links in its memory, in the cache at\n' +
     'REDIS_URL, and in Cassandra. While cache and Cassandra are both unavailable, it still\n' +
     'redirects the links that it has served within STALE_SECONDS.',
   settings,
   dependent: [...linkStoreDependentSettings, http.distinctPorts],
-  run: async ({ config, args }) => {
-    rejectArguments('redirect', args)
+  files: [blockedTargetFiles],
+  run: async ({ config }) => {
     const service = await openService({
       role: 'redirect',
       config,

@@ -8,7 +8,7 @@ import type { ConfigOf } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
+import { defineRole, OperatorError } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { OtherSecretError, type RefillDeps, refillPool } from '../pools/refill-pool.ts'
@@ -30,15 +30,14 @@ type Config = ConfigOf<typeof settings>
 
 /** `refill`. */
 export const role = defineRole({
-  usage: 'refill',
+  name: 'refill',
   about:
     'Generates codes until the pool CODE_POOL contains POOL_TARGET codes, and exits. Logs its\n' +
     'progress; the last line has the number of codes. Exits with 1 if Cassandra stays\n' +
     'unavailable, and with 3 if the pool was first filled with another secret.',
   settings,
   dependent: cassandraDependentSettings,
-  run: async ({ config, args, signal }) => {
-    rejectArguments('refill', args)
+  run: async ({ config, signal }) => {
     const log = createLog({ role: 'refill', level: config.LOG_LEVEL })
     const metrics = createMetrics()
     const cassandra = openCassandra({ config, metrics, log, signal })

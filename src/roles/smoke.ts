@@ -6,7 +6,9 @@ import { clientSettings } from '../http/admin/client-settings.ts'
 import { callAdminApi } from '../clients/admin-client.ts'
 import type { ConfigOf, Setting } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
-import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
+import { jsonFlag } from '../process/command-line.ts'
+import { renderJsonLines } from '../process/json-lines.ts'
+import { defineRole, OperatorError } from '../process/role.ts'
 import { integerSetting } from '../config/settings.ts'
 import { codePoolSetting } from '../create/settings.ts'
 
@@ -44,18 +46,19 @@ const RESPONSE_MS_MAX = 5000
 
 /** `smoke`. */
 export const role = defineRole({
-  usage: 'smoke',
+  name: 'smoke',
   about:
     'Tests a running service as a client: creates a link, requests it, reads the rate-limit\n' +
     'headers, sends creates until a limit denies one, and reads the level of the code pool.\n' +
     'Retries each step for 10 s. Exits with 1 if a step fails, and prints the reason.',
+  commands: { '': { about: '', flags: jsonFlag } },
   settings,
   run: async ({ config, args, signal }) => {
-    rejectArguments('smoke', args)
-    const { path } = await step('creates', signal, () => createLink(config))
-    await step('resolves', signal, () => requestLink(config, path))
-    await step('is limited', signal, () => exceedLimit(config, signal))
-    await step('has codes', signal, () => readPool(config))
+    const run = { signal, isJson: args.flags.json }
+    const { path } = await step('creates', run, () => createLink(config))
+    await step('resolves', run, () => requestLink(config, path))
+    await step('is limited', run, () => exceedLimit(config, signal))
+    await step('has codes', run, () => readPool(config))
     return { exitCode: 0 }
   },
 })
@@ -75,20 +78,25 @@ class StepError extends Error {
 /** Retries a step until it succeeds, and prints its result. Throws OperatorError. */
 async function step<T extends { readonly sentence: string }>(
   name: string,
-  signal: AbortSignal,
+  { signal, isJson }: { readonly signal: AbortSignal; readonly isJson: boolean },
   attempt: () => Promise<T>,
 ): Promise<T> {
   const deadlineMs = performance.now() + STEP_MS_MAX
+  const print = (state: 'ok' | 'failed', detail: string) => {
+    const object = { step: name, state, detail }
+    process.stdout.write(isJson ? renderJsonLines([object]) : `${state} ${name}: ${detail}\n`)
+  }
   for (;;) {
     try {
       const result = await attempt()
-      process.stdout.write(`ok ${name}: ${result.sentence}\n`)
+      print('ok', result.sentence)
       return result
     } catch (error) {
       const isExpected = error instanceof StepError || error instanceof OperatorError
       if (!isExpected) throw error
       const retryAfterMs = error instanceof StepError ? error.retryAfterMs : PAUSE_MS
       if (signal.aborted || performance.now() + retryAfterMs > deadlineMs) {
+        if (isJson) print('failed', error.message)
         throw new OperatorError(`FAILED ${name}: ${error.message}`)
       }
       await pause(retryAfterMs, signal)

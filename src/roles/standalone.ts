@@ -1,17 +1,23 @@
 // The whole service in one process: the create and redirect apps on one SQLite database.
 import { randomBytes } from 'node:crypto'
 import { createClientLimits } from '../limiter/decide/client-limits.ts'
-import { rateLimitsSetting, readClientRules } from '../limiter/rules/client-rules.ts'
+import {
+  rateLimitsFile,
+  rateLimitsSetting,
+  readClientRules,
+} from '../limiter/rules/client-rules.ts'
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
-import { type BlockedChecks, openBlockedTargets } from '../resolve/blocked/open-blocked-targets.ts'
+import * as blockedTargets from '../resolve/blocked/open-blocked-targets.ts'
 import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
 import { blockedStatusSetting, blockedTargetsSetting } from '../resolve/settings.ts'
 import { type AdminApiDeps, adminRoutes } from '../http/admin/api.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
+import { securityContactSetting } from '../http/create/security-txt.ts'
+import { greetingOf } from '../http/greeting.ts'
 import { createRedirectFastPath } from '../http/redirect/get-code.ts'
 import { createRequestLimits, noLimits, type RequestLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
@@ -22,11 +28,11 @@ import { type Background, runInBackground } from '../resilience/background.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ConfigOf } from '../config/config.ts'
-import { defineRole, UsageError } from '../process/role.ts'
-import { logLevelSetting, stringSetting } from '../config/settings.ts'
+import { defineRole } from '../process/role.ts'
+import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
-import { type ClientKeys, openClientKeys } from '../create/client-keys.ts'
+import { apiKeyFiles, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
 import { createLinkCreator } from '../create/create-link.ts'
 import { apiKeyDependentSettings, apiKeySettings } from '../create/settings.ts'
 import { refillPool } from '../pools/refill-pool.ts'
@@ -36,9 +42,11 @@ import { createBatchImporter } from '../transfer/import-batch.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { createSqliteCodeStore, insertSecretIfAbsent } from '../stores/sqlite/code-store.ts'
+import { dataDirSetting, dataFolder } from '../stores/sqlite/data-folder.ts'
 import { type Database, openDatabase, unusableFolder } from '../stores/sqlite/database.ts'
 import { createSqliteIntentStore } from '../stores/sqlite/intent-store.ts'
 import { createSqliteLinkStore } from '../stores/sqlite/link-store.ts'
+import { createSqliteReportStore } from '../stores/sqlite/report-store.ts'
 import { createStoreWatch } from '../stores/sqlite/store-watch.ts'
 
 const settings = {
@@ -47,12 +55,13 @@ const settings = {
   PORT: http.publicPortSetting,
   ADMIN_PORT: http.adminPortSetting,
   ADMIN_TOKEN: http.adminTokenSetting,
-  DATA_DIR: stringSetting('folder of the database, used by only one process', './data'),
+  DATA_DIR: dataDirSetting,
   RATE_LIMITS: rateLimitsSetting,
   ...apiKeySettings,
   REDIRECT_STATUS: http.redirectStatusSetting,
   BLOCKED_TARGETS: blockedTargetsSetting,
   BLOCKED_STATUS: blockedStatusSetting,
+  SECURITY_CONTACT: securityContactSetting,
   LOG_LEVEL: logLevelSetting,
 } as const
 
@@ -67,17 +76,20 @@ const SWEEP_EVERY_MS = 24 * 3_600_000
 
 /** `standalone`: to try the service, and for most tests. */
 export const role = defineRole({
-  usage: 'standalone [--greet]',
-  about:
-    'Runs the whole service in one process, with an SQLite database in DATA_DIR.\n' +
-    '--greet prints the address of the service and two example commands.',
+  name: 'standalone',
+  about: 'Runs the whole service in one process, with an SQLite database in DATA_DIR.',
+  commands: {
+    '': {
+      about: '',
+      flags: { greet: { about: 'prints the address of the service and two example commands' } },
+    },
+  },
   settings,
   dependent: [http.distinctPorts, apiKeyDependentSettings],
+  files: [dataFolder, rateLimitsFile, apiKeyFiles, blockedTargets.blockedTargetFiles],
   run: async ({ config, args }) => {
-    const unknown = args.find((arg) => arg !== '--greet')
-    if (unknown !== undefined) throw new UsageError(`standalone takes only --greet, not ${unknown}`)
     const service = await startService(config)
-    if (args.includes('--greet')) process.stdout.write(greeting(service))
+    if (args.flags.greet) process.stdout.write(greetingOf(service))
     return { stop: service.stop }
   },
 })
@@ -99,7 +111,7 @@ async function startService(config: Config) {
     const limits = limitsOf(rules, metrics)
     const [keys, blocked] = await Promise.all([
       openClientKeys(config, service, Date.now),
-      openBlockedTargets(config.BLOCKED_TARGETS, service),
+      blockedTargets.openBlockedTargets(config.BLOCKED_TARGETS, service),
     ])
     const given = { config, components, baseUrl, limits, keys, blocked, service }
     for (const task of attach(given)) {
@@ -137,6 +149,7 @@ async function openComponents(config: Config, { log, health, metrics, signal }: 
     return {
       links: createSqliteLinkStore(db),
       intents: createSqliteIntentStore(db, Date.now),
+      reports: createSqliteReportStore(db, Date.now),
       codes,
       pools,
       isStoreDown: () => watch.isDown(),
@@ -192,7 +205,7 @@ interface AppDeps {
   readonly baseUrl: string
   readonly limits: RequestLimits
   readonly keys: ClientKeys
-  readonly blocked: BlockedChecks
+  readonly blocked: blockedTargets.BlockedChecks
   readonly service: Service
 }
 
@@ -200,7 +213,7 @@ interface AppDeps {
 function attach(given: AppDeps): Background[] {
   const { config, components, baseUrl, limits, keys, blocked, service } = given
   const { log, metrics, signal, publicHttp, adminHttp, onTaskError } = service
-  const { links } = components
+  const { links, intents, reports } = components
   const nowMs = Date.now
   const maintenance = runInBackground({
     everyMs: REFILL_CHECK_MS,
@@ -209,7 +222,7 @@ function attach(given: AppDeps): Background[] {
   })
   const sweeps = runInBackground({
     everyMs: SWEEP_EVERY_MS,
-    task: (signal) => sweep({ links, intents: components.intents, nowMs, metrics, log, signal }),
+    task: (signal) => sweep({ links, intents, reports, nowMs, metrics, log, signal }),
     onError: onTaskError('sweep'),
   })
   const hasUnknownWrites = components.isStoreDown
@@ -229,7 +242,6 @@ function attach(given: AppDeps): Background[] {
     },
     onError: onTaskError('claim-block'),
   })
-  const { intents } = components
   const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, invalidateCaches }
   const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
   const createAppDeps = {
@@ -239,6 +251,10 @@ function attach(given: AppDeps): Background[] {
     limits,
     create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onTaskError('create-link') }),
     isBlocked: blocked.ofCreates(),
+    ownHosts,
+    reports,
+    securityContacts: config.SECURITY_CONTACT,
+    nowMs,
     metrics,
     log,
   }
@@ -266,31 +282,14 @@ function attach(given: AppDeps): Background[] {
 function adminAppOf(given: AppDeps & { finder: LinkFinder; imports: AdminApiDeps['imports'] }) {
   const { config, components, baseUrl, finder, service, imports } = given
   const { health, metrics, log } = service
-  const { links, pools } = components
+  const { links, reports, pools } = components
   const nowMs = Date.now
   const onChanged = (code: string) => {
     finder.invalidate(code)
     return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })
-  const apiDeps = { operations, links, imports, readPools: pools.report, nowMs }
-  const api = adminRoutes(apiDeps, baseUrl)
-  return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
-}
-
-/** The listening address, which may differ from BASE_URL, and two commands to try. */
-function greeting({ baseUrl, port }: { baseUrl: string; port: number }): string {
-  const origin = new URL(`http://localhost:${port}`).origin
-  const alias = `try-${randomBytes(3).toString('hex')}`
-  const body = JSON.stringify({ long_url: 'https://example.com/', custom_alias: alias })
-  return [
-    `Curtail listens on ${origin}. To try it, create a link and request it:`,
-    '',
-    `  curl -X POST ${origin}/v1/urls -H 'Content-Type: application/json' -d '${body}'`,
-    `  curl -i ${origin}/${alias}`,
-    '',
-    ...(new URL(baseUrl).origin === origin ? [] : [`Short links start with ${baseUrl}.`, '']),
-    'Ctrl-C stops it.',
-    '',
-  ].join('\n')
+  const apiDeps = { operations, links, reports, imports, readPools: pools.report, nowMs, log }
+  const api = { api: adminRoutes(apiDeps, baseUrl), changesLinks: true }
+  return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, ...api })
 }

@@ -3,7 +3,7 @@
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { defineRole, rejectArguments } from '../process/role.ts'
+import { defineRole } from '../process/role.ts'
 import { integerSetting, logLevelSetting } from '../config/settings.ts'
 import type { StoreError } from '../resilience/store-error.ts'
 import { codePoolSetting } from '../create/settings.ts'
@@ -26,15 +26,14 @@ const PAUSES = { firstMs: 500, maxMs: 500 }
 
 /** `wait-for-codes`. */
 export const role = defineRole({
-  usage: 'wait-for-codes',
+  name: 'wait-for-codes',
   about:
     'Waits until the pool CODE_POOL has received its first codes, even if none is left, or\n' +
     'until WAIT_SECONDS have passed. Exits with 0 in both cases: without codes, create pods can\n' +
     'still create links with an alias.',
   settings,
   dependent: cassandraDependentSettings,
-  run: async ({ config, args, signal }) => {
-    rejectArguments('wait-for-codes', args)
+  run: async ({ config, signal }) => {
     const log = createLog({ role: 'wait-for-codes', level: config.LOG_LEVEL })
     const timedOut = AbortSignal.timeout(config.WAIT_SECONDS * 1000)
     const stopping = AbortSignal.any([signal, timedOut])

@@ -2,6 +2,7 @@
 // have few values: never a code, an address or a path.
 import { Registry, collectDefaultMetrics } from 'prom-client'
 import { controllerMetrics } from './controller-metrics.ts'
+import { linkCacheMetrics } from './link-cache-metrics.ts'
 import { listMetrics } from './list-metrics.ts'
 import { watchLoopLag } from './loop-lag.ts'
 import { type MetricFactory, createMetricFactory } from './metric-factory.ts'
@@ -29,38 +30,9 @@ function linkMetrics({ counter, histogram }: MetricFactory) {
       ['rule'],
     ),
     creates: counter('curtail_creates_total', 'Requests to create a link, by result.', ['result']),
-  }
-}
-
-function linkCacheMetrics({ counter, gauge }: MetricFactory) {
-  return {
-    linkCacheFills: counter(
-      'curtail_link_cache_fills_total',
-      'Attempts to write an entry to the shared link cache, by result.',
-      ['result'],
-    ),
-    linkCacheFailures: counter(
-      'curtail_link_cache_failures_total',
-      'Commands of the shared link cache that failed or timed out, by reason.',
-      ['reason'],
-    ),
-    linkCacheUnavailable: gauge(
-      'curtail_link_cache_unavailable',
-      '1 while the circuit breaker of the shared link cache is open.',
-    ),
-    linkCacheInvalidEntries: counter(
-      'curtail_link_cache_invalid_entries_total',
-      'Entries of the shared link cache that failed verification and were dropped, by reason.',
-      ['reason'],
-    ),
-    linkCacheInvalidationsQueued: gauge(
-      'curtail_link_cache_invalidations_queued',
-      'Invalidations of links that the shared cache has not confirmed yet.',
-    ),
-    linkCacheInvalidationsDropped: counter(
-      'curtail_link_cache_invalidations_dropped_total',
-      'Invalidations of links that were dropped because too many were queued.',
-    ),
+    reports: counter('curtail_reports_total', 'Reports of abuse that were stored, by reason.', [
+      'reason',
+    ]),
   }
 }
 

@@ -13,7 +13,7 @@ import {
 import { isOffensive } from '../codes/offensive.ts'
 import { isCode } from '../links/alias.ts'
 import type { Link } from '../links/link.ts'
-import { StoreError } from '../resilience/store-error.ts'
+import { RejectedWriteError, StoreError } from '../resilience/store-error.ts'
 import { candidatesOf, writerIdOf } from './derive-codes.ts'
 import type { ImportResult } from './import-result.ts'
 import type { LinkRow } from './link-row.ts'
@@ -80,6 +80,24 @@ test.each(Object.entries(rejected))('is not stored: %s', async (_, [change, { re
   const outcome = await run(row(change))
   expect(outcome).toMatchObject({ result, code: null, detail: expect.any(String) as unknown })
   expect([await links.find('abc'), invalidated]).toEqual([undefined, []])
+})
+
+test.each([
+  ['at once', 0],
+  ['after an attempt without a response, which may have stored it', 1],
+])('a row whose value the store rejects is invalid: %s', async (_, unknowns) => {
+  let inserts = 0
+  const reject = () => {
+    const isUnknown = inserts++ < unknowns
+    if (isUnknown) return Promise.reject(new StoreError('no response', { outcome: 'unknown' }))
+    return Promise.reject(new RejectedWriteError('expires_at must be earlier', undefined))
+  }
+  const links = { ...createMemoryLinkStore(), insertIfAbsent: reject }
+  const { run, invalidated } = createImporter(links)
+  const detail = 'expires_at must be earlier'
+  const expected = { short_code: 'abc', result: 'invalid', code: null, detail }
+  expect(await run(row({ expires_at: EXPIRES }))).toEqual(expected)
+  expect([inserts, invalidated]).toEqual([unknowns + 1, ['abc']])
 })
 
 test.each([

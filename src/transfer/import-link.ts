@@ -8,6 +8,7 @@ import type { LinkStore } from '../links/link-store.ts'
 import { parseTargetUrl, type TargetFault } from '../links/target-url.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import { createRetries, type Retries, type RetryDeps } from '../resilience/retry-until-deadline.ts'
+import { RejectedWriteError } from '../resilience/store-error.ts'
 import { candidatesOf, type RowIdentity, writerIdOf } from './derive-codes.ts'
 import type { ImportResult } from './import-result.ts'
 import type { LinkRow } from './link-row.ts'
@@ -58,6 +59,9 @@ export async function importLink(
       const detail = 'the store has not confirmed it: retry'
       return { short_code, result: outcome, code: null, detail }
     }
+    if (outcome instanceof RejectedWriteError) {
+      return { short_code, result: 'invalid', code: null, detail: outcome.reason }
+    }
     if (outcome !== 'taken') {
       const detail = isReplaced ? 'short_code is not allowed, and was replaced' : null
       return { short_code, result: outcome, code, detail }
@@ -99,7 +103,7 @@ function decide(deps: ImportDeps, row: LinkRow): Decision {
   return { link, identity }
 }
 
-type Outcome = 'created' | 'exists' | 'taken' | 'failed'
+type Outcome = 'created' | 'exists' | 'taken' | 'failed' | RejectedWriteError
 
 /** Stores `link` if its code is free; `taken`: the code has another link. */
 async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Outcome> {
@@ -107,10 +111,11 @@ async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Ou
   let stored = await retries.run(() => links.find(link.code))
   if (stored === 'failed') return 'failed'
   if (stored === undefined) {
-    const writerId = await retries.run(() => links.insertIfAbsent(link))
-    if (writerId === link.writerId || writerId === 'failed') {
-      await deps.invalidateCaches(link.code) // after a failure it may be stored, too
-      return writerId === 'failed' ? 'failed' : 'created'
+    const writerId = await retries.run(() => links.insertIfAbsent(link).catch(rejectionOf))
+    const isRejected = writerId instanceof RejectedWriteError
+    if (isRejected || writerId === link.writerId || writerId === 'failed') {
+      await deps.invalidateCaches(link.code) // an attempt that failed may have stored it, too
+      return isRejected || writerId === 'failed' ? writerId : 'created'
     }
     stored = await retries.run(() => links.readSerial(link.code))
     if (stored === 'failed' || stored === undefined) return 'failed'
@@ -120,6 +125,12 @@ async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Ou
     return 'exists'
   }
   return isSame(stored, link) ? 'exists' : 'taken'
+}
+
+/** A permanent rejection is a result: it is not retried. */
+function rejectionOf(error: unknown): RejectedWriteError {
+  if (error instanceof RejectedWriteError) return error
+  throw error
 }
 
 /** Whether a link of another writer redirects, or is deleted, exactly as the row's link. */

@@ -1,69 +1,80 @@
 // Avoids the reload of the home page: sends the form to the API, shows the result in the elements
-// that the server rendered, and copies the short link. The form also works without this file. It
-// sends requests only to /v1/urls and /{code}.svg of its own origin.
+// that the server rendered, and copies or shares the short link. The form also works without this
+// file. It sends requests only to /v1/urls and /{code}.svg of its own origin.
 
 /** The deadline of a response; the server's own deadline is earlier. */
 const RESPONSE_MS_MAX = 15_000
 const COPIED_MS = 2000
+const DAY_MS = 86_400_000
+const DAYS_MAX = 3650
 
-/** @template {HTMLElement} T @param {string} id @returns {T} */
-const element = (id) => /** @type {T} */ (document.getElementById(id))
+/** @param {string} id */
+function element(id) {
+  const found = document.getElementById(id)
+  if (found === null) throw new Error(`Cannot start page.js: the page has no element ${id}`)
+  return found
+}
 
-/** @type {HTMLFormElement} */
-const form = element('create')
-/** @type {HTMLButtonElement} */
-const submit = element('submit')
-/** @type {HTMLButtonElement} */
-const copy = element('copy')
-/** @type {HTMLAnchorElement} */
-const short = element('short')
-/** @type {HTMLImageElement} */
-const qr = element('qr')
-/** @type {HTMLAnchorElement} */
-const qrDownload = element('qr-download')
-/** @type {HTMLInputElement} */
-const alias = element('custom_alias')
-const suggestion = element('suggestion')
-const suggestionUse = element('suggestion-use')
+// Every element is found before any is changed: on a page of another release, during a rollout,
+// this file throws here, and the form works as without it.
+
+const form = /** @type {HTMLFormElement} */ (element('create'))
+const submit = /** @type {HTMLButtonElement} */ (element('submit'))
+const copy = /** @type {HTMLButtonElement} */ (element('copy'))
+const share = /** @type {HTMLButtonElement} */ (element('share'))
+const short = /** @type {HTMLAnchorElement} */ (element('short'))
+const qr = /** @type {HTMLImageElement} */ (element('qr'))
+const qrDownload = /** @type {HTMLAnchorElement} */ (element('qr-download'))
+const alias = /** @type {HTMLInputElement} */ (element('custom_alias'))
+const lifetime = /** @type {HTMLSelectElement} */ (element('ttl_days'))
+const date = /** @type {HTMLInputElement} */ (element('expires_on'))
+const urlInput = element('long_url')
 const result = element('result')
+const target = element('target')
+const expiry = element('expiry')
+const expiryHint = element('expiry-hint')
 const message = element('message')
 const statusLine = element('status')
 
-const inputs = /** @type {HTMLInputElement[]} */ ([...form.querySelectorAll('input')])
+const strings = JSON.parse(form.dataset.strings ?? '')
+const inputs = /** @type {HTMLInputElement[]} */ ([...form.querySelectorAll('input, select')])
+const faultPlaces = new Map(inputs.map((input) => [input, element(`${input.id}-fault`)]))
 
 let isPending = false
 /** The body sent last and its Idempotency-Key, until it has succeeded. */
 let attempt = { body: '', key: '' }
 
+boundDate()
+showLifetime()
+for (const input of inputs) input.addEventListener('input', () => showFault(input, ''))
+lifetime.addEventListener('input', () => {
+  showFault(date, '')
+  boundDate()
+  showLifetime()
+})
+date.addEventListener('input', showLifetime)
+copy.addEventListener('click', () => void copyLink())
+copy.hidden = false
+share.addEventListener('click', () => void shareLink())
+share.hidden = typeof navigator.share !== 'function'
 form.addEventListener('submit', (event) => {
   event.preventDefault()
   if (!isPending) void create()
 })
-for (const input of inputs) {
-  input.addEventListener('input', () => {
-    showFault(input, '')
-    if (input === alias) suggestion.hidden = true
-  })
-}
-copy.addEventListener('click', () => void copyLink())
-copy.hidden = false
-suggestionUse.addEventListener('click', useSuggestion)
-suggestionUse.hidden = false
 
 async function create() {
   const body = bodyOf(form)
-  const { long_url: longUrl } = JSON.parse(body)
+  const sent = Object.fromEntries(inputs.map(({ id, value }) => [id, value]))
   if (attempt.body !== body) attempt = { body, key: newKey() }
   setPending(true)
-  const outcome = await send(attempt)
+  const outcome = await send(attempt, sent)
   setPending(false)
-  clearFaults()
   if ('created' in outcome) {
     attempt = { body: '', key: '' }
-    showLink({ ...outcome.created, longUrl })
+    showLink({ ...outcome.created, longUrl: JSON.parse(body).long_url })
   } else {
     result.hidden = true
-    showProblem(outcome)
+    showProblem(outcome, sent)
   }
 }
 
@@ -73,15 +84,47 @@ async function create() {
  */
 function bodyOf(from) {
   const trimmed = [...new FormData(from)].map(([name, value]) => [name, String(value).trim()])
-  const filled = trimmed.filter(([, value]) => value !== '')
-  const { ttl_days: days, ...rest } = Object.fromEntries(filled)
-  const bareLink = new RegExp(element('long_url').dataset.bareLink ?? '$^', 'u')
+  const filled = trimmed.filter(([name, value]) => value !== '' && name !== date.id)
+  const { ttl_days: value, ...rest } = Object.fromEntries(filled)
+  const bareLink = new RegExp(urlInput.dataset.bareLink ?? '$^', 'u')
   if (bareLink.test(rest.long_url)) rest.long_url = `https://${rest.long_url}`
-  // A value that is not a finite number is sent as a string, which the service rejects; as a JSON
-  // number it would be null, and so absent.
-  const isInteger = typeof days === 'string' && /^[0-9]+(\.0+)?$/.test(days)
-  const isNumber = isInteger && Number.isFinite(Number(days))
-  return JSON.stringify({ ...rest, ttl_days: isNumber ? Number(days) : days })
+  // Without a date, the value is sent as a string, which the service rejects; NaN would be null.
+  const days = daysChosen()
+  return JSON.stringify({ ...rest, ttl_days: Number.isNaN(days) ? value : days })
+}
+
+/** The chosen lifetime; `undefined`: the link never expires; NaN: no date is chosen. */
+function daysChosen() {
+  if (lifetime.value === '') return undefined
+  if (lifetime.value !== 'date') return Number(lifetime.value)
+  // The fewest days after which the date has started in the time zone of the browser.
+  return Math.ceil((Date.parse(`${date.value}T00:00`) - Date.now()) / DAY_MS)
+}
+
+/** Not while a date is typed: a change of the bounds clears an incomplete date. */
+function boundDate() {
+  date.min = dayAfter(1)
+  date.max = dayAfter(DAYS_MAX)
+}
+
+/** Shows when a link expires that is created now. */
+function showLifetime() {
+  const days = daysChosen()
+  const isValid = days !== undefined && days >= 1 && days <= DAYS_MAX
+  const instant = isValid ? inWords(new Date(Date.now() + days * DAY_MS)) : ''
+  const { expires, expiresNever, faults } = strings
+  expiryHint.textContent =
+    days === undefined
+      ? expiresNever
+      : isValid
+        ? fill(expires, { instant })
+        : faults['out-of-range']
+}
+
+/** The date after some days, as the value of a date field. @param {number} days */
+function dayAfter(days) {
+  const at = new Date(Date.now() + days * DAY_MS)
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 10)
 }
 
 /** A unique key. `randomUUID` is missing if the page was loaded over plain HTTP. */
@@ -92,16 +135,15 @@ function newKey() {
 }
 
 /** @typedef {{ shortUrl: string, expiresAt: string | null }} Created */
-/** @typedef {{ pointer: string, detail: string }} Fault */
 /** @typedef {{ faults: Map<string, string>, isTaken?: boolean }} Faults */
-/** @typedef {{ type?: string, detail?: string, errors?: Fault[] }} Problem */
 
 /**
  * The API's response: the link, or sentences by field ('' = the whole form).
  * @param {{ body: string, key: string }} request
+ * @param {Record<string, string>} sent The values of the form, by id.
  * @returns {Promise<{ created: Created } | Faults>}
  */
-async function send({ body, key }) {
+async function send({ body, key }, sent) {
   try {
     const response = await fetch('/v1/urls', {
       method: 'POST',
@@ -109,87 +151,69 @@ async function send({ body, key }) {
       body,
       signal: AbortSignal.timeout(RESPONSE_MS_MAX),
     })
-    const json = await response.json().catch(() => ({}))
-    if (typeof json.short_url !== 'string') return faultsOf(response, json)
+    const json = (await response.json().catch(() => null)) ?? {}
+    if (typeof json.short_url !== 'string') return faultsOf(response, json, sent)
     return { created: { shortUrl: json.short_url, expiresAt: json.expires_at } }
   } catch {
-    const text = 'No response arrived: the connection may be down. Please retry;'
-    return { faults: new Map([['', `${text} a retry creates no second link.`]]) }
+    return { faults: new Map([['', strings.noResponse]]) }
   }
 }
 
 /**
+ * The sentences of a problem; the response may also come from a proxy, with any content.
  * @param {Response} response
- * @param {Problem} problem
+ * @param {Partial<Record<string, unknown>>} problem
+ * @param {Record<string, string>} sent
+ * @returns {Faults}
  */
-function faultsOf(response, problem) {
-  const name = String(problem.type ?? '')
-    .split('/')
-    .at(-1)
-  const detail = problem.detail ?? `The service responded with status ${response.status}.`
+function faultsOf({ status, headers }, { type, detail, errors }, sent) {
+  const name = status === 429 ? 'rate-limited' : (String(type).split('/').at(-1) ?? '')
+  const values = { alias: sent[alias.id].trim(), seconds: headers.get('Retry-After') ?? '…' }
   const faults = new Map()
-  if (response.status === 429) faults.set('', tooManySentence(response.headers.get('Retry-After')))
-  else if (name === 'alias-taken') faults.set('custom_alias', detail)
-  else if (name === 'store-unavailable') {
-    const text = 'The link could not be confirmed.'
-    faults.set('', `${text} Please retry in a moment; a retry creates no second link.`)
-  } else {
-    for (const fault of problem.errors ?? []) {
-      const input = inputs.find(({ id }) => `/${id}` === fault.pointer)
-      if (input !== undefined && !faults.has(input.id))
-        faults.set(input.id, withSubject(input, fault.detail))
-    }
-    if (faults.size === 0) faults.set('', detail)
+  const listed = Array.isArray(errors) ? errors.filter(Boolean) : []
+  for (const { pointer, code, detail } of listed) {
+    const field = String(pointer).slice(1)
+    const id = field === lifetime.id && sent[field] === 'date' ? date.id : field
+    const isShown = inputs.some((input) => input.id === id) && !faults.has(id)
+    if (isShown) faults.set(id, fill(strings.faults[code] ?? String(detail), values))
+  }
+  if (name === 'alias-taken') faults.set(alias.id, fill(strings.faults[name], values))
+  if (name === 'target-blocked') faults.set('long_url', strings.faults[name])
+  if (faults.size === 0) {
+    const isUnconfirmed = name === 'store-unavailable' || name === 'unavailable'
+    const own = strings.messages[listed[0]?.code] ?? strings.messages[name]
+    const failed = fill(strings.failed, { status: String(status) })
+    const other = own ?? (typeof detail === 'string' ? detail : failed)
+    faults.set('', fill(isUnconfirmed ? strings.unconfirmed : other, values))
   }
   return { faults, isTaken: name === 'alias-taken' }
 }
 
-/** @param {string | null} seconds */
-function tooManySentence(seconds) {
-  const wait = seconds === '1' ? '1 second' : `${seconds ?? 'a few'} seconds`
-  return `Too many links were created from this address. Please retry in ${wait}.`
+/** Replaces placeholders in braces. @param {string} template @param {Record<string, string>} by */
+function fill(template, by) {
+  return template.replace(/\{(\w+)\}/g, (placeholder, name) => by[name] ?? placeholder)
 }
 
-/** @param {HTMLInputElement} input @param {string} detail */
-function withSubject(input, detail) {
-  return `${element(`${input.id}-fault`).dataset.subject} ${detail}`
+/**
+ * Shows each sentence at its field, or above the form if the field has another value meanwhile.
+ * @param {Faults} outcome @param {Record<string, string>} sent
+ */
+function showProblem({ faults, isTaken }, sent) {
+  const unchanged = inputs.filter(({ id, value }) => value === sent[id])
+  for (const input of unchanged) showFault(input, faults.get(input.id) ?? '')
+  const others = [...faults].filter(([name]) => !unchanged.some(({ id }) => id === name))
+  message.textContent = others.map(([, sentence]) => sentence).join(' ')
+  // For form-alias.js, which suggests another; the page works without it.
+  if (isTaken && unchanged.includes(alias)) document.dispatchEvent(new CustomEvent('alias-taken'))
+  unchanged.find(({ id }) => faults.has(id))?.focus()
 }
 
-/** @param {Faults} outcome */
-function showProblem({ faults, isTaken }) {
-  message.textContent = faults.get('') ?? ''
-  if (isTaken) showSuggestion(alias.value.trim())
-  for (const input of inputs) showFault(input, faults.get(input.id) ?? '')
-  const first = inputs.find(({ id }) => faults.has(id))
-  if (first !== undefined) first.focus()
-}
-
-/** @param {string} taken */
-function showSuggestion(taken) {
-  const digits = crypto.getRandomValues(new Uint8Array(1))[0].toString(16).padStart(2, '0')
-  element('suggested').textContent = `${taken.slice(0, 7).replace(/[-_]+$/, '')}-${digits}`
-  suggestion.hidden = false
-  statusLine.textContent = `Perhaps available: ${element('suggested').textContent}`
-}
-
-function useSuggestion() {
-  alias.value = element('suggested').textContent
-  showFault(alias, '')
-  suggestion.hidden = true
-  submit.focus()
-}
-
-/** @param {HTMLInputElement} input @param {string} text */
-function showFault(input, text) {
-  element(`${input.id}-fault`).textContent = text
-  if (text === '') input.removeAttribute('aria-invalid')
+/** @param {HTMLInputElement} input @param {string} sentence */
+function showFault(input, sentence) {
+  const place = faultPlaces.get(input)
+  if (place) place.textContent = sentence
+  if (sentence === '') input.removeAttribute('aria-invalid')
   else input.setAttribute('aria-invalid', 'true')
-}
-
-function clearFaults() {
-  suggestion.hidden = true
-  message.textContent = ''
-  for (const input of inputs) showFault(input, '')
 }
 
 /** @param {{ shortUrl: string, longUrl: string, expiresAt: string | null }} link */
@@ -200,13 +224,18 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
   code.textContent = shortUrl.slice(codeAt)
   // It may break before its code, but not within it.
   short.replaceChildren(shortUrl.slice(0, codeAt), document.createElement('wbr'), code)
-  element('target').textContent = longUrl
-  element('expiry').replaceChildren(expiryOf(expiresAt))
+  target.textContent = longUrl
+  expiry.replaceChildren(expiryOf(expiresAt))
   qr.src = qrDownload.href = `${new URL(shortUrl).pathname}.svg`
-  statusLine.textContent = `Your short link is ready: ${shortUrl}`
-  copy.textContent = 'Copy'
+  statusLine.textContent = fill(strings.ready, { url: shortUrl })
+  copy.textContent = strings.copy
   form.reset()
-  for (const input of inputs) input.value = '' // a faulty form from the server resets to its values
+  for (const input of inputs) {
+    input.value = '' // a faulty form from the server resets to its values
+    showFault(input, '')
+  }
+  message.textContent = ''
+  showLifetime()
   result.hidden = false
   result.focus()
   // For recent.js; the page works without it.
@@ -215,32 +244,37 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
 
 /** @param {string | null} expiresAt */
 function expiryOf(expiresAt) {
-  if (expiresAt === null) return 'never'
+  if (expiresAt === null) return strings.never
   const time = document.createElement('time')
   time.dateTime = expiresAt
-  const inWords = new Date(expiresAt).toLocaleString('en-GB', {
-    dateStyle: 'long',
-    timeStyle: 'short',
-    timeZone: 'UTC',
-  })
-  time.textContent = `${inWords} UTC`
+  time.textContent = inWords(new Date(expiresAt))
   return time
+}
+
+/** In the time zone of the browser, rounded down to the minute. @param {Date} instant */
+function inWords(instant) {
+  return instant.toLocaleString(strings.locale, {
+    day: 'numeric',
+    month: 'long',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZoneName: 'short',
+  })
 }
 
 /** @param {boolean} pending */
 function setPending(pending) {
   isPending = pending
   submit.setAttribute('aria-disabled', String(pending))
-  submit.textContent = pending ? 'Creating…' : 'Create'
+  submit.textContent = pending ? strings.submitting : strings.submit
 }
 
 async function copyLink() {
   const isCopied = await writeClipboard(short.href)
-  copy.textContent = isCopied ? 'Copied' : 'Selected'
-  statusLine.textContent = isCopied
-    ? 'The short link was copied.'
-    : 'The short link is selected: copy it with your keyboard.'
-  if (isCopied) setTimeout(() => void (copy.textContent = 'Copy'), COPIED_MS)
+  copy.textContent = isCopied ? strings.copied : strings.selected
+  statusLine.textContent = isCopied ? strings.copiedStatus : strings.selectedStatus
+  if (isCopied) setTimeout(() => void (copy.textContent = strings.copy), COPIED_MS)
 }
 
 /** @param {string} text */
@@ -251,5 +285,14 @@ async function writeClipboard(text) {
   } catch {
     getSelection()?.selectAllChildren(short)
     return document.execCommand('copy')
+  }
+}
+
+async function shareLink() {
+  try {
+    await navigator.share({ url: short.href })
+  } catch (error) {
+    const isCancelled = error instanceof DOMException && error.name === 'AbortError'
+    if (!isCancelled) statusLine.textContent = strings.notShared
   }
 }

@@ -7,9 +7,17 @@ const LINKS_MAX = 20
 /** @typedef {{ shortUrl: string, longUrl: string }} RecentLink */
 
 /** @param {string} id */
-const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id))
+function element(id) {
+  const found = document.getElementById(id)
+  if (found === null) throw new Error(`Cannot start recent.js: the page has no element ${id}`)
+  return found
+}
+
 const section = element('recent')
 const list = element('recent-list')
+const clear = element('recent-clear')
+const statusLine = element('status')
+const urlInput = element('long_url')
 
 document.addEventListener('link-created', (event) => {
   const { detail } = /** @type {CustomEvent<RecentLink>} */ (event)
@@ -21,11 +29,11 @@ document.addEventListener('link-created', (event) => {
 addEventListener('storage', () => {
   showLinks(readLinks())
 })
-element('recent-clear').addEventListener('click', () => {
+clear.addEventListener('click', () => {
   writeLinks([])
   showLinks([])
-  element('status').textContent = 'The list of recent links is empty.'
-  element('long_url').focus()
+  statusLine.textContent = clear.dataset.cleared ?? ''
+  urlInput.focus()
 })
 showLinks(readLinks())
 
@@ -41,7 +49,9 @@ function readLinks() {
 
 /** @param {Partial<Record<string, unknown>> | null} value */
 function isLink(value) {
-  return /^https?:\/\//.test(String(value?.shortUrl)) && typeof value?.longUrl === 'string'
+  const { shortUrl, longUrl } = value ?? {}
+  if (typeof shortUrl !== 'string' || typeof longUrl !== 'string') return false
+  return /^https?:\/\//.test(shortUrl)
 }
 
 /** Returns whether the storage has the links. @param {RecentLink[]} links */

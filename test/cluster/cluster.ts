@@ -73,8 +73,8 @@ export async function helm(major: HelmMajor, ...args: readonly string[]): Promis
 }
 
 /**
- * Creates a namespace that enforces a Pod Security Standard, `restricted` unless `level` says
- * otherwise. Waits for its default service account: without it, the API server rejects pods.
+ * Creates a namespace that enforces a Pod Security Standard. Waits for its default service account:
+ * without it, the API server rejects pods.
  */
 export async function createNamespace(
   name: string,

@@ -20,6 +20,7 @@ import {
 } from './faults.ts'
 import { command, type Incident, nothingToCleanUp, restoreRelease } from './incident.ts'
 import { limitIncidents } from './limit-incidents.ts'
+import { listIncidents } from './list-incidents.ts'
 import { createLink, FULL_NAME, previousRevision, RELEASE, upgradeRelease } from './release.ts'
 
 const LARGER_POOL = { lowWater: 4000, target: 5000 }
@@ -203,6 +204,7 @@ export const incidents: readonly Incident[] = [
   ...burnRateIncidents,
   ...storeIncidents,
   ...limitIncidents,
+  ...listIncidents,
   ...edgeIncidents,
   ...podIncidents,
   ...poolIncidents,

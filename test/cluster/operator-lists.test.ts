@@ -1,8 +1,10 @@
 // Operator lists on a cluster: an operator changes them in a controller pod, and each create and
 // redirect pod applies the change within 5 s, also while both stores hang.
+import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../kit/wait-for.ts'
 import { durationWithoutPauses } from '../kit/watch-pauses.ts'
+import { kubectl, mustRun } from './cluster.ts'
 import { suspendAll } from './faults.ts'
 import {
   addressesOf,
@@ -10,6 +12,7 @@ import {
   ensureRelease,
   FULL_NAME,
   INSTALL_MS_MAX,
+  RELEASE,
   runInController,
   waitForDependencies,
 } from './release.ts'
@@ -133,6 +136,51 @@ test(
     await expectApplied('key create', createPods, hasCreator(CREATOR))
     await runInController('key', 'revoke', 'shop')
     await expectApplied('key revoke', createPods, hasCreator(null))
+  },
+  TEST_MS_MAX,
+)
+
+test('the changes are in the audit log of the controller pods', async () => {
+  for (const change of [
+    ['key', 'create', 'audited'],
+    ['key', 'revoke', 'audited'],
+    ['block', 'add', 'audited.example'],
+    ['block', 'remove', 'audited.example'],
+  ]) {
+    await runInController(...change, '--operator=ann')
+  }
+  const component = 'app.kubernetes.io/component=controller'
+  const log = await kubectl('logs', '-l', component, '--tail=-1', '--namespace', RELEASE)
+  const lines = log.split('\n').filter((line) => line.includes('"operator action"'))
+  const actions = lines.map((line) => JSON.parse(line) as { action: string; operator?: string })
+  const ofAnn = actions.filter(({ operator }) => operator === 'ann')
+  expect(ofAnn.map(({ action }) => action)).toEqual(
+    expect.arrayContaining(['key-create', 'key-revoke', 'block-add', 'block-remove']),
+  )
+})
+
+const plugin = fileURLToPath(new URL('../../bin/kubectl-curtail', import.meta.url))
+
+/** Runs the plugin `kubectl curtail`; resolves to its stdout. */
+const curtail = (args: readonly string[], input?: string) =>
+  mustRun(plugin, ['--namespace', RELEASE, ...args], input)
+
+test(
+  'kubectl curtail runs each command in a pod that has its token and its lists',
+  async () => {
+    const link = JSON.parse(
+      await curtail(['link', 'create', 'https://example.com/plugin', '--json']),
+    ) as { short_url: string }
+    const code = new URL(link.short_url).pathname.slice(1)
+    const shown = JSON.parse(await curtail(['link', 'show', code, '--json'])) as object
+    expect(shown).toMatchObject({ short_code: code, state: 'active' })
+    expect(await curtail(['link', 'disable', '--from-file=-'], `${code}\n`)).toMatch(/^disabled 1,/)
+    expect(await curtail(['pool', 'status', '--json'])).toContain('"pool":"default"')
+    expect(await curtail(['block', 'import', '-'], 'plugin.example\n')).toMatch(/^1 entry added/)
+    expect(await curtail(['block', 'remove', 'plugin.example'])).toBe('1 entry removed\n')
+    expect(await curtail(['key', 'list'])).toMatch(/^NAME /)
+    expect(await curtail(['limit', 'top'])).toMatch(/^(RULE |no hits)/)
+    await expect(curtail(['link', 'show', 'a b'])).rejects.toThrow('exited with 2: curtail: CODE')
   },
   TEST_MS_MAX,
 )

@@ -128,12 +128,12 @@ const policyFor = (domain: string, name: string, namespace: string) => ({
 test(
   'every limit of the chart is active on both limiters',
   async () => {
-    const names = ['creates', 'creates-per-client', 'redirects-per-client']
+    const names = ['creates', 'creates-per-client', 'reports-per-client', 'redirects-per-client']
     const families = ['ipv4', 'ipv6'].map((family) => `unknown-codes-per-${family}-client`)
     for (const name of [...names, ...families]) {
       await waitForStatus(`${FULL_NAME}-${name}`, 'True True 2 2')
     }
-    expect(await listPolicies()).toHaveLength(5)
+    expect(await listPolicies()).toHaveLength(6)
     expect(await healthOf(REDIRECTS)).toBe('Healthy Current')
     await waitForLimit(500)
   },

@@ -8,7 +8,11 @@ import { type Cassandra, openCassandra } from '../../src/stores/cassandra/client
 import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace } from '../../src/stores/cassandra/schema.ts'
 import { type CassandraConfig, cassandraSettings } from '../../src/stores/cassandra/settings.ts'
-import { type CassandraCluster, startCassandra } from '../dependencies/cassandra.ts'
+import {
+  type CassandraCluster,
+  type CassandraOptions,
+  startCassandra,
+} from '../dependencies/cassandra.ts'
 import { openDependencies } from './open-dependencies.ts'
 
 /** Timeout of a test set-up that starts a node: Java and the jars may have to be downloaded. */
@@ -95,9 +99,12 @@ function retryTimedOutReads(cassandra: Cassandra): Cassandra {
 }
 
 /** Starts a node, creates a keyspace and connects to it. */
-export function openNode(keyspace: string): Promise<OpenedCassandra> {
+export function openNode(
+  keyspace: string,
+  options: Omit<CassandraOptions, 'nodes'> = {},
+): Promise<OpenedCassandra> {
   return openDependencies(async (onClose) => {
-    const cluster = await startCassandra({ nodes: 1 })
+    const cluster = await startCassandra({ nodes: 1, ...options })
     onClose(() => cluster.stop())
     await createMigratedKeyspace(cluster, keyspace)
     const config = configOf(cluster, keyspace)

@@ -17,6 +17,7 @@ import { findKubernetes } from './kubernetes.ts'
 import { findPrometheus } from './prometheus.ts'
 import { redisServers } from './redis-servers.ts'
 import { findStrace } from './strace.ts'
+import { findZsh } from './zsh.ts'
 
 const startedMs = performance.now()
 
@@ -33,6 +34,7 @@ const downloads: readonly Dependency[] = [
   ['openssl', () => findAptDependency('openssl', ['version'])],
   ['curl', findCurl],
   ['strace', findStrace],
+  ['zsh', findZsh],
   ['chromium', findChromium],
   ['java', findJava],
   ['the jars of Cassandra', findCassandraJars],

@@ -30,6 +30,8 @@ createBurst: {{ $local.createBurst | int }}
 createPerSecond: {{ $local.createPerSecond | int }}
 createTotalBurst: {{ $local.createTotalBurst | int }}
 createTotalPerSecond: {{ $local.createTotalPerSecond | int }}
+reportBurst: {{ $local.reportBurst | int }}
+reportPerHour: {{ $local.reportPerHour | int }}
 redirectBurst: {{ sub $local.redirectBurst $allowance.burst }}
 redirectPerSecond: {{ sub $local.redirectPerSecond $allowance.perSecond }}
 allowanceBurst: {{ $allowance.burst | int }}

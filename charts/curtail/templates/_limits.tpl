@@ -4,6 +4,7 @@
 {{- define "curtail.limits" -}}
 {{- $limits := dict "createTotalPerSecond" 400 "createTotalBurst" 1000 "createPerSecond" 2 "createBurst" 20 -}}
 {{- $limits = merge $limits (dict "redirectPerSecond" 200 "redirectBurst" 500) -}}
+{{- $limits = merge $limits (dict "reportPerHour" 12 "reportBurst" 10) -}}
 {{- $limits = merge $limits (dict "unknownIpv4PerMinute" 300 "unknownIpv6PerMinute" 60) -}}
 {{- range $name, $value := .Values.ratelimit.limits -}}
 {{- if $value }}{{ $_ := set $limits $name $value }}{{ end -}}
@@ -24,6 +25,10 @@ creates-per-client:
   match: [{ key: route, value: create }, { key: client }]
   limits:
     - { name: creates-per-client, algorithm: TokenBucket, requests: {{ $limits.createPerSecond | int }}, window: 1s, burst: {{ $limits.createBurst | int }} }
+reports-per-client:
+  match: [{ key: route, value: report }, { key: client }]
+  limits:
+    - { name: reports-per-client, algorithm: TokenBucket, requests: {{ $limits.reportPerHour | int }}, window: 1h, burst: {{ $limits.reportBurst | int }} }
 redirects-per-client:
   match: [{ key: route, value: redirect }, { key: client }]
   limits:

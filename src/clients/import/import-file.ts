@@ -36,8 +36,9 @@ export interface ImportOptions {
   readonly signal: AbortSignal
   /** Called after each batch. */
   readonly onBatch: (counts: Counts) => void
-  /** Waits before the next batch; replaced in tests. */
+  /** Waits before the next batch, and the clock of its duration; replaced in tests. */
   readonly pause?: Pause
+  readonly nowMs?: () => number
 }
 
 /** At a low rate, batches are small, so that the load is even. */
@@ -48,19 +49,19 @@ const RECORD_EVERY_MS = 1000
 
 /** Imports all rows; resolves to their numbers by result. Throws OperatorError. */
 export async function importFile(options: ImportOptions): Promise<Counts> {
-  const { rows, rowsPerSecond, signal, onBatch, pause = wait } = options
+  const { rows, rowsPerSecond, signal, onBatch, pause = wait, nowMs = monotonicMs } = options
   const digest = createRowsDigest()
   const recorder = createRecorder(options, digest)
   try {
     await skipImported(options, digest)
     for await (const batch of batchesOf(rows, rowsPerSecond)) {
       if (signal.aborted) throw new OperatorError('a signal was received')
-      const startedMs = monotonicMs()
+      const startedMs = nowMs()
       const results = await importBatch(options.send, batch)
       for (const row of batch) digest.add(row)
       await recorder.add(results)
       onBatch(recorder.counts)
-      const tookMs = monotonicMs() - startedMs
+      const tookMs = nowMs() - startedMs
       await pause(Math.max(0, (batch.length / rowsPerSecond) * 1000 - tookMs), signal)
     }
   } catch (error) {

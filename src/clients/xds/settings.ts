@@ -1,9 +1,16 @@
 // The settings of the connection to the xDS server that the rules come from, with the names and
 // defaults of envoyproxy/ratelimit.
 import * as z from 'zod'
-import { type ConfigOf, dependentSettings, type Setting } from '../../config/config.ts'
+import {
+  ConfigError,
+  type ConfigOf,
+  dependentSettings,
+  fileSettings,
+  type Setting,
+} from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
 import { flagSetting, integerSetting, numberSetting, stringSetting } from '../../config/settings.ts'
+import { findTlsProblems } from '../../process/tls-files.ts'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -69,7 +76,7 @@ export const xdsSettings = {
 export type XdsConfig = ConfigOf<typeof xdsSettings>
 
 const { CONFIG_GRPC_XDS_SERVER_USE_TLS, CONFIG_GRPC_XDS_CLIENT_TLS_CERT } = xdsSettings
-const { CONFIG_GRPC_XDS_CLIENT_TLS_KEY } = xdsSettings
+const { CONFIG_GRPC_XDS_CLIENT_TLS_KEY, CONFIG_GRPC_XDS_SERVER_TLS_CACERT } = xdsSettings
 const tlsSettings = {
   CONFIG_GRPC_XDS_SERVER_USE_TLS,
   CONFIG_GRPC_XDS_CLIENT_TLS_CERT,
@@ -84,6 +91,20 @@ export const dependentXdsSettings = dependentSettings(tlsSettings, (config) => {
   const names = 'CONFIG_GRPC_XDS_CLIENT_TLS_CERT and CONFIG_GRPC_XDS_CLIENT_TLS_KEY'
   return [`${names} require each other: set both, or neither`]
 })
+
+/** The check of the TLS files; a running process retries until they are valid. */
+export const xdsFiles = fileSettings(
+  { ...tlsSettings, CONFIG_GRPC_XDS_SERVER_TLS_CACERT },
+  (config) => {
+    if (!config.CONFIG_GRPC_XDS_SERVER_USE_TLS) return
+    const problems = findTlsProblems({
+      certificate: ['CONFIG_GRPC_XDS_CLIENT_TLS_CERT', config.CONFIG_GRPC_XDS_CLIENT_TLS_CERT],
+      key: ['CONFIG_GRPC_XDS_CLIENT_TLS_KEY', config.CONFIG_GRPC_XDS_CLIENT_TLS_KEY],
+      authorities: ['CONFIG_GRPC_XDS_SERVER_TLS_CACERT', config.CONFIG_GRPC_XDS_SERVER_TLS_CACERT],
+    })
+    if (problems.length > 0) throw new ConfigError(problems)
+  },
+)
 
 /** Pairs separated by commas. `pair` matches one and has the groups key and value. */
 function pairsSetting(given: {

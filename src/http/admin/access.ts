@@ -4,6 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
 import { sendProblem } from '../problem.ts'
 
+const loopbackAddress = /^(127\.|::ffff:127\.|::1$)/
 const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
 /** Admits a request, or responds with 401 or 403. */
@@ -22,7 +23,8 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
       return
     }
     // A page of another site sends its Origin; after DNS rebinding the Host has another name.
-    if (req.headers.origin === undefined && loopbackHost.test(req.headers.host ?? '')) {
+    const isLocal = loopbackAddress.test(req.socket.remoteAddress ?? '')
+    if (isLocal && req.headers.origin === undefined && loopbackHost.test(req.headers.host ?? '')) {
       next()
       return
     }

@@ -1,6 +1,7 @@
 // The 503 of the admin API names what has not confirmed a change: the store or the link cache.
 import { afterEach, expect, test } from '@jest/globals'
 import { serveApp } from '../../../test/kit/http/serve-app.ts'
+import { createMemoryReportStore } from '../../../test/kit/stores/memory-report-store.ts'
 import type { LinkResult } from '../../admin/set-link-state.ts'
 import { bareApp } from '../bare-app.ts'
 import { adminRoutes } from './api.ts'
@@ -17,8 +18,12 @@ async function disable(result: LinkResult) {
   const links = { scan: () => Promise.resolve([]) }
   const imports = { importBatch: () => Promise.resolve([]) }
   const readPools = () => Promise.resolve([])
-  const deps = { operations, links, imports, readPools, nowMs: Date.now }
-  const app = bareApp().use('/admin', adminRoutes(deps, 'https://curtail.example'))
+  const reports = createMemoryReportStore()
+  const deps = { operations, links, reports, imports, readPools, nowMs: Date.now }
+  const app = bareApp().use(
+    '/admin',
+    adminRoutes({ ...deps, log: { info: () => undefined } }, 'https://curtail.example'),
+  )
   const { url, close } = await serveApp(app)
   cleanUps.push(close)
   return fetch(`${url}/admin/links/code/disable`, { method: 'POST' })

@@ -1,7 +1,8 @@
-// The admin API: links and pools, for operators. Every change is idempotent.
+// The admin API: links, reports of abuse and pools, for operators. Every change is idempotent.
 import { type Request, type Response, Router } from 'express'
 import { isCode } from '../../links/alias.ts'
 import type { ScannedStore } from '../../links/link-store.ts'
+import type { ReportStore } from '../../links/report-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import type { LinkResult, LinkOperations } from '../../admin/set-link-state.ts'
 import type { PoolStatus } from '../../pools/watch-pools.ts'
@@ -11,16 +12,20 @@ import { sendProblem } from '../problem.ts'
 import { recordAction, recordFaults } from './audit.ts'
 import { importLinks, type ImportRouteDeps } from './import-links.ts'
 import { listLinks } from './list-links.ts'
+import { actionRoutes, type ActionDeps } from './post-action.ts'
 import { renderLink } from './render-link.ts'
+import { listReports, showReport } from './reports.ts'
 
 /** Dependencies of the admin API. */
 export interface AdminApiDeps {
   readonly operations: LinkOperations
   readonly links: ScannedStore
+  readonly reports: Pick<ReportStore, 'find' | 'list'>
   /** Reads the status of the pools. Throws StoreError. */
   readonly readPools: () => Promise<readonly PoolStatus[]>
   readonly nowMs: Clock
   readonly imports: ImportRouteDeps
+  readonly log: ActionDeps['log']
 }
 
 const unavailable = {
@@ -49,12 +54,15 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
       const { code } = req.params
       respond(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
     })
+  router.use(actionRoutes({ log: deps.log, baseUrl }))
   router.get('/links', listLinks(deps, baseUrl))
   router.post('/links/import', importLinks(deps.imports, baseUrl))
   router.get('/links/:code', onLink(operations.show))
   router.post('/links/:code/disable', onLink(operations.disable))
   router.post('/links/:code/enable', onLink(operations.enable))
   router.delete('/links/:code', onLink(operations.erase, true))
+  router.get('/reports', listReports(deps.reports, baseUrl))
+  router.get('/reports/:id', showReport(deps.reports, baseUrl))
   router.get('/pools', async (_req, res) => {
     const pools = await resultOrFailed(deps.readPools())
     if (pools === 'failed') respond(res, { kind: 'store-unavailable' })
@@ -70,6 +78,8 @@ const allowedMethods = {
   '/links/:code': 'GET, HEAD, DELETE',
   '/links/:code/disable': 'POST',
   '/links/:code/enable': 'POST',
+  '/reports': 'GET, HEAD',
+  '/reports/:id': 'GET, HEAD',
   '/pools': 'GET, HEAD',
 } as const
 

@@ -18,6 +18,8 @@ export interface AdminAppDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly api?: Router
+  /** Whether `api` changes links: then, rejected attempts are in the audit log, too. */
+  readonly changesLinks?: boolean
   /** The token that the API requires; without one, it admits only programs on this machine. */
   readonly token: string | undefined
 }
@@ -39,7 +41,8 @@ export function createAdminApp(deps: AdminAppDeps): Express {
   app.get('/metrics', sendMetrics(metrics.registry))
   rejectOtherMethods(app, allowedMethods, baseUrl)
   if (deps.api !== undefined) {
-    app.use('/admin', auditActions(log), adminAccess(deps), deps.api)
+    if (deps.changesLinks === true) app.use('/admin', auditActions(log))
+    app.use('/admin', adminAccess(deps), deps.api)
   }
   app.use((_req, res) => {
     sendProblem(res, { name: 'not-found', detail: 'The admin port serves nothing here' }, baseUrl)

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { serveApp } from '../../../test/kit/http/serve-app.ts'
 import { createMemoryLinkStore } from '../../../test/kit/stores/memory-link-store.ts'
+import { createMemoryReportStore } from '../../../test/kit/stores/memory-report-store.ts'
 import { sampleLink } from '../../../test/contract/sample-link.ts'
 import { waitFor } from '../../../test/kit/wait-for.ts'
 import { createLinkOperations } from '../../admin/set-link-state.ts'
@@ -29,19 +30,22 @@ async function open(change: Partial<AdminApiDeps> = {}, onChanged = () => true) 
   const operations = createLinkOperations({ links, nowMs: Date.now, onChanged })
   const imports = { importBatch: () => Promise.resolve([]) }
   const readPools = () => Promise.resolve([])
-  const deps = { operations, links, imports, readPools, nowMs: Date.now, ...change }
+  const reports = createMemoryReportStore()
+  const deps = { operations, links, reports, imports, readPools, nowMs: Date.now, ...change }
   const lines: Record<string, unknown>[] = []
   const info = (fields: object, msg: string) => void lines.push({ ...fields, msg })
   const ignore = () => undefined
-  const log = { info, debug: ignore, warn: ignore, error: ignore } as unknown
+  const others = { debug: ignore, warn: ignore, error: ignore }
+  const log = { info, ...others } as unknown as Parameters<typeof createAdminApp>[0]['log']
   const { url, port, close } = await serveApp(
     createAdminApp({
       health: createHealth([]),
       metrics: createMetrics(),
-      log: log as Parameters<typeof createAdminApp>[0]['log'],
+      log,
       baseUrl: 'https://curtail.example',
       token,
-      api: adminRoutes(deps, 'https://curtail.example'),
+      api: adminRoutes({ ...deps, log }, 'https://curtail.example'),
+      changesLinks: true,
     }),
   )
   cleanUps.push(close)

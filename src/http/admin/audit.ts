@@ -1,5 +1,6 @@
 // The audit log: one line for each change of links that is requested through the admin API, also
 // if it is rejected or fails. The name of the operator is what the client sends: it is not proof.
+// post-action.ts writes the lines of changes of operator lists.
 import type { ServerResponse } from 'node:http'
 import type { Request, RequestHandler, Response } from 'express'
 import { parseCodePath } from '../../links/alias.ts'
@@ -77,7 +78,11 @@ function actionOf({ method, path }: Request): { action: string; code?: string } 
   return { action: verb ?? 'delete', ...(code !== undefined && { code }) }
 }
 
-function clientOf(req: Request): { operator: string | undefined; address: string | undefined } {
+/** The operator, as the client states it, and the address of the connection. */
+export function clientOf(req: Request): {
+  operator: string | undefined
+  address: string | undefined
+} {
   const operator = req.get('X-Operator') ?? ''
   const address = req.socket.remoteAddress
   return { operator: operatorSyntax.test(operator) ? operator : undefined, address }

@@ -70,6 +70,8 @@ test.each(rejected)('a body with %s is rejected as a whole', async (...given) =>
   const response = await send(body, headers)
   expect(response.body['type']).toBe(`https://curtail.example/problems/${name}`)
   expect(response.body['detail']).toMatch(detail)
+  const fault = { pointer: '', code: 'out-of-range', detail: response.body['detail'] }
+  expect(response.body['errors']).toEqual(name === 'invalid-request' ? [fault] : undefined)
   expect(batches).toEqual([])
 })
 

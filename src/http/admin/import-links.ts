@@ -2,6 +2,7 @@
 import type { Request, RequestHandler, Response } from 'express'
 import type { BatchImporter } from '../../transfer/import-batch.ts'
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type ImportResult } from '../../transfer/import-result.ts'
+import { invalidRequest } from '../field-faults.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { recordAction, recordFaults } from './audit.ts'
 
@@ -28,10 +29,12 @@ const malformed: Problem = {
   name: 'malformed-json',
   detail: 'The body must be links in UTF-8: one JSON object per line, or a JSON array of objects',
 }
-const tooMany: Problem = {
-  name: 'invalid-request',
-  detail: `A batch must have 1 to ${BATCH_ROWS_MAX} links`,
-}
+const tooMany: Problem = invalidRequest([
+  {
+    ...{ pointer: '', code: 'out-of-range' },
+    detail: `A batch must have 1 to ${BATCH_ROWS_MAX} links`,
+  },
+])
 const unavailable: Problem = {
   name: 'store-unavailable',
   detail: 'The store is unavailable, and no link was imported: retry the request',

@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { serveApp } from '../../../test/kit/http/serve-app.ts'
 import { createMemoryLinkStore } from '../../../test/kit/stores/memory-link-store.ts'
+import { createMemoryReportStore } from '../../../test/kit/stores/memory-report-store.ts'
 import { sampleLink } from '../../../test/contract/sample-link.ts'
 import { createLinkOperations } from '../../admin/set-link-state.ts'
 import type { ScannedStore } from '../../links/link-store.ts'
@@ -20,8 +21,12 @@ async function open(replaced: Partial<ScannedStore> = {}) {
   const nowMs = () => 1_790_000_001_000
   const operations = createLinkOperations({ links, nowMs, onChanged: () => true })
   const imports = { importBatch: () => Promise.reject(new Error('not in use')) }
-  const deps = { operations, links, imports, readPools: () => Promise.resolve([]), nowMs }
-  const app = bareApp().use('/admin', adminRoutes(deps, 'https://curtail.example'))
+  const reports = createMemoryReportStore()
+  const deps = { operations, links, reports, imports, readPools: () => Promise.resolve([]), nowMs }
+  const app = bareApp().use(
+    '/admin',
+    adminRoutes({ ...deps, log: { info: () => undefined } }, 'https://curtail.example'),
+  )
   const { url, close } = await serveApp(app)
   cleanUps.push(close)
   const send = async (path: string) => {
@@ -94,6 +99,12 @@ test.each([
   expect(body).toMatchObject({
     type: 'https://curtail.example/problems/invalid-request',
     detail: `Cannot list links: ${cause}`,
+    errors: [
+      {
+        ...{ pointer: '', detail: `Cannot list links: ${cause}` },
+        code: expect.stringMatching(/^(unknown-field|duplicate|invalid-type|out-of-range)$/),
+      },
+    ],
   })
 })
 

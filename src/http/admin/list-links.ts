@@ -4,7 +4,8 @@ import { CODE_LENGTH_MAX, isCode } from '../../links/alias.ts'
 import { SCAN_PAGE_MAX, type ScannedStore, type ScanPage } from '../../links/link-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
-import { sendProblem } from '../problem.ts'
+import { invalidRequest } from '../field-faults.ts'
+import { type FieldFault, sendProblem } from '../problem.ts'
 import { renderPage } from './render-link.ts'
 
 const LIMIT_DEFAULT = 100
@@ -18,7 +19,7 @@ export function listLinks(
   return async (req, res) => {
     const page = parsePage(req.url)
     if ('fault' in page) {
-      sendProblem(res, { name: 'invalid-request', detail: page.fault }, baseUrl)
+      sendProblem(res, invalidRequest([page.fault]), baseUrl)
       return
     }
     const links = await resultOrFailed(deps.links.scan(page))
@@ -32,26 +33,32 @@ export function listLinks(
 }
 
 /** The page that the path and query `url` selects, or why it selects none. */
-function parsePage(url: string): ScanPage | { readonly fault: string } {
+function parsePage(url: string): ScanPage | { readonly fault: FieldFault } {
   const { searchParams } = new URL(url, 'http://localhost')
   for (const name of searchParams.keys()) {
-    if (!names.has(name)) return faultOf(`${JSON.stringify(name)} is not after or limit`)
-    if (searchParams.getAll(name).length > 1) return faultOf(`${name} occurs more than once`)
+    if (!names.has(name))
+      return faultOf('unknown-field', `${JSON.stringify(name)} is not after or limit`)
+    if (searchParams.getAll(name).length > 1)
+      return faultOf('duplicate', `${name} occurs more than once`)
   }
   const after = searchParams.get('after') ?? undefined
   if (after !== undefined && !isCode(after)) {
     const allowed = `1 to ${CODE_LENGTH_MAX} letters, digits, - and _`
-    return faultOf(`after must consist of ${allowed}: it is ${JSON.stringify(after)}`)
+    return faultOf(
+      'invalid-type',
+      `after must consist of ${allowed}: it is ${JSON.stringify(after)}`,
+    )
   }
   const limit = searchParams.get('limit') ?? String(LIMIT_DEFAULT)
   const max = /^\d{1,9}$/.test(limit) ? Number(limit) : 0
   if (max < 1 || max > SCAN_PAGE_MAX) {
     const allowed = `an integer from 1 to ${SCAN_PAGE_MAX}`
-    return faultOf(`limit must be ${allowed}: it is ${JSON.stringify(limit)}`)
+    return faultOf('out-of-range', `limit must be ${allowed}: it is ${JSON.stringify(limit)}`)
   }
   return { after, max }
 }
 
-function faultOf(cause: string) {
-  return { fault: `Cannot list links: ${cause}` }
+/** The parameters are not in the body: as for headers, the pointer is empty. */
+function faultOf(code: string, cause: string) {
+  return { fault: { pointer: '', code, detail: `Cannot list links: ${cause}` } }
 }

@@ -1,5 +1,6 @@
 // Every path that the create app serves is reserved: no alias can hide a page.
 import { expect, test } from '@jest/globals'
+import { createMemoryReportStore } from '../../../test/kit/stores/memory-report-store.ts'
 import { noClientKeys } from '../../create/client-keys.ts'
 import { isReserved, servedSegments } from '../../links/reserved.ts'
 import { createLog } from '../../telemetry/log.ts'
@@ -14,6 +15,10 @@ test('the first segments of its paths are the reserved ones that the service ser
     schema: createBodySchema(new Set()),
     create: () => Promise.reject(new Error('no request is sent')),
     isBlocked: () => false,
+    ownHosts: new Set(),
+    reports: createMemoryReportStore(),
+    securityContacts: [],
+    nowMs: Date.now,
     keys: noClientKeys,
     limits: noLimits,
     metrics: createMetrics(),

@@ -4,19 +4,23 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { errorHandler } from '../error-handler.ts'
+import type { RequestLimits } from '../limit-requests.ts'
 import { methodNotAllowed } from '../method-not-allowed.ts'
 import { rejectUnknownPath } from '../reject-unknown-path.ts'
 import { favicon } from '../pages/assets.ts'
+import { type AbuseRouteDeps, getAbuse, postAbuse } from './abuse.ts'
 import { getAsset, getFixed, robots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
 import { getProblem } from './get-problem.ts'
 import { getQr } from './get-qr.ts'
 import { type CreateRouteDeps, postLink } from './post-link.ts'
+import { getSecurityTxt, SECURITY_TXT, type SecurityTxtDeps } from './security-txt.ts'
 
 /** Dependencies of the app. */
-export interface CreateAppDeps extends CreateRouteDeps {
-  readonly metrics: Pick<Metrics, 'creates' | 'requestSeconds'>
+export interface CreateAppDeps extends CreateRouteDeps, AbuseRouteDeps, SecurityTxtDeps {
+  readonly limits: RequestLimits
+  readonly metrics: Pick<Metrics, 'creates' | 'reports' | 'requestSeconds'>
   readonly log: Log
 }
 
@@ -28,16 +32,18 @@ interface Route {
 }
 
 /** One-segment paths that are pages and therefore not codes. */
-export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
+export const servedPaths: ReadonlySet<string> = new Set(['/docs', '/abuse'])
 
 function routesOf(deps: CreateAppDeps): Route[] {
   return [
     { path: '/v1/urls', name: 'urls', handlers: { POST: postLink(deps) } },
     { path: '/', name: 'home', handlers: { GET: getHome(deps), POST: postHome(deps) } },
+    { path: '/abuse', name: 'abuse', handlers: { GET: getAbuse(), POST: postAbuse(deps) } },
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
     { path: '/problems/:name', name: 'problems', handlers: { GET: getProblem(deps) } },
     { path: '/robots.txt', name: 'robots', handlers: { GET: getFixed(robots) } },
+    { path: SECURITY_TXT, name: 'security.txt', handlers: { GET: getSecurityTxt(deps) } },
     { path: '/favicon.ico', name: 'favicon', handlers: { GET: getFixed(favicon) } },
     { path: '/assets/:name', name: 'assets', handlers: { GET: getAsset(deps) } },
     { path: '/:code.svg', name: 'qr', handlers: { GET: getQr(deps) } },

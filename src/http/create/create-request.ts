@@ -3,7 +3,8 @@ import * as z from 'zod'
 import { aliasFault } from '../../links/alias.ts'
 import { TTL_DAYS_MAX } from '../../links/expiry.ts'
 import { parseTargetUrl, TARGET_LENGTH_MAX, type TargetFault } from '../../links/target-url.ts'
-import type { FieldFault, Problem } from '../problem.ts'
+import { type BodyRule, invalidBody } from '../field-faults.ts'
+import type { Problem } from '../problem.ts'
 
 const aliasAllowed =
   'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, ' + 'and not a reserved word'
@@ -84,10 +85,10 @@ export type ParsedBody = { readonly body: CreateBody } | { readonly problem: Pro
 
 /** The members of the body, in the order of the schema. */
 export const memberNames = Object.keys(createBodySchema(new Set()).shape) as (keyof CreateBody)[]
-const membersAllowed = new Intl.ListFormat('en-GB').format(memberNames)
-
-/** Faults reported for one request; the rest is omitted. */
-const FAULTS_MAX = 20
+const rule: BodyRule = {
+  members: memberNames,
+  body: 'The body must be a JSON object with the member long_url',
+}
 
 /** Validates a value, from JSON or from a form. */
 export function parseCreateBody(
@@ -95,54 +96,7 @@ export function parseCreateBody(
   value: unknown,
 ): ParsedBody {
   const parsed = schema.safeParse(value, { reportInput: true })
-  if (parsed.success) return { body: parsed.data }
-  const errors = parsed.error.issues.flatMap(faultsOf).slice(0, FAULTS_MAX)
-  return invalidRequest(errors)
-}
-
-/** The problem for a request with these faults. */
-export function invalidRequest(errors: readonly FieldFault[]): { problem: Problem } {
-  const first = errors[0]
-  const detail = first === undefined ? 'The request violates a rule' : sentenceWithName(first)
-  return { problem: { name: 'invalid-request', detail, errors } }
-}
-
-/** A fault as a complete sentence; a detail without a member already is one. */
-function sentenceWithName({ pointer, detail }: FieldFault): string {
-  if (pointer === '') return detail
-  const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
-  if ((memberNames as string[]).includes(name)) return `${name} ${detail}`
-  const truncated = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
-  return `The member ${JSON.stringify(truncated.toWellFormed())} ${detail}`
-}
-
-/** Characters of an unknown member name that are reported. */
-const NAME_LENGTH_MAX = 40
-
-function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
-  const pointer = issue.path.map((segment) => `/${escapePointer(String(segment))}`).join('')
-  if (issue.code === 'unrecognized_keys') {
-    const detail = `is unknown: allowed are ${membersAllowed}`
-    return issue.keys.map((key) => ({
-      pointer: `/${escapePointer(key)}`,
-      code: 'unknown-field',
-      detail,
-    }))
-  }
-  if (issue.code === 'custom') {
-    const fault: unknown = issue.params?.['fault']
-    return [{ pointer, code: typeof fault === 'string' ? fault : 'invalid', detail: issue.message }]
-  }
-  if (issue.code === 'invalid_type' && issue.input === undefined) {
-    return [{ pointer, code: 'required', detail: 'is required' }]
-  }
-  const isOutOfRange = issue.code === 'too_small' || issue.code === 'too_big'
-  const ofBody = 'The body must be a JSON object with the member long_url'
-  const code = isOutOfRange ? 'out-of-range' : 'invalid-type'
-  return [{ pointer, code, detail: pointer === '' ? ofBody : issue.message }]
-}
-
-/** Escapes the name of a member for a JSON pointer. */
-export function escapePointer(segment: string): string {
-  return segment.replaceAll('~', '~0').replaceAll('/', '~1')
+  return parsed.success
+    ? { body: parsed.data }
+    : { problem: invalidBody(parsed.error.issues, rule) }
 }

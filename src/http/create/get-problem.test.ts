@@ -6,6 +6,7 @@ import {
   type RunningCreateApp,
   startCreateApp,
 } from '../../../test/kit/http/create-app.ts'
+import { de } from '../pages/strings/de.ts'
 import { problemTypes } from '../problem.ts'
 
 let app: RunningCreateApp
@@ -48,4 +49,15 @@ test('404 is a page for a browser and a problem document for a program', async (
   expect(await page.text()).toContain('There is nothing here')
   const problem = await fetch(`${app.url}/no/where`)
   expect(problem.headers.get('content-type')).toBe('application/problem+json')
+})
+
+test('problem types and the 404 page are in German if the client prefers it', async () => {
+  const headers = { Accept: 'text/html', 'Accept-Language': 'de' }
+  const pageAt = async (path: string) => (await fetch(app.url + path, { headers })).text()
+  expect(await pageAt('/no/where')).toContain(`<h1>${de.notFound.heading}</h1>`)
+  for (const [name, { title }] of Object.entries(de.problems)) {
+    const page = await pageAt(`/problems/${name}`)
+    expect(page).toContain('<html lang="de">')
+    expect(page).toContain(`<h1>${title}</h1>`)
+  }
 })

@@ -7,6 +7,8 @@ import {
   startCreateApp,
 } from '../../../test/kit/http/create-app.ts'
 import type { CreateOutcome } from '../../create/create-link.ts'
+import { de } from '../pages/strings/de.ts'
+import { en } from '../pages/strings/en.ts'
 
 let app: RunningCreateApp
 let next: CreateOutcome | undefined
@@ -18,9 +20,9 @@ afterAll(() => app.stop())
 
 const form = 'application/x-www-form-urlencoded'
 
-async function submit(fields: Record<string, string> | string, type = form) {
+async function submit(fields: Record<string, string> | string, others = {}) {
   const body = typeof fields === 'string' ? fields : new URLSearchParams(fields).toString()
-  const headers = { 'Content-Type': type }
+  const headers = { 'Content-Type': form, ...others }
   const response = await fetch(`${app.url}/`, { method: 'POST', headers, body })
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
@@ -47,6 +49,7 @@ test('GET / is a page with a form, a strict policy and a hidden copy button', as
     expect(text).toContain(`<label for="${name}">`)
     expect(text).toMatch(new RegExp(`name="${name}"`))
   }
+  expect(response.headers.get('vary')).toBe('Accept-Language')
   expect(text).not.toMatch(/ style=| on[a-z]+=|<script(?![^>]* src=)|<style/)
   expect((await fetch(`${app.url}/`, { method: 'HEAD' })).status).toBe(200)
 })
@@ -97,7 +100,7 @@ test('faults are shown at their fields, and the entered values are kept, escaped
   expect(status).toBe(422)
   expect(headers.get('cache-control')).toBe('no-store')
   expect(textOf(text, 'long_url-fault')).toMatch(/^The long link must be an absolute/)
-  expect(textOf(text, 'ttl_days-fault')).toMatch(/^The number of days must be/)
+  expect(textOf(text, 'ttl_days-fault')).toMatch(/^Choose a date/)
   expect(textOf(text, 'custom_alias-fault')).toBe('')
   expect(text).not.toContain('<script>')
   expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
@@ -107,16 +110,16 @@ test('faults are shown at their fields, and the entered values are kept, escaped
 })
 
 test('a form without a link, with an unknown or a duplicate field is rejected', async () => {
-  expect(textOf((await submit('')).text, 'long_url-fault')).toBe('The long link is required')
+  expect(textOf((await submit('')).text, 'long_url-fault')).toBe('The long link is required.')
   const unknown = await submit('long_url=https%3A%2F%2Fa.example&more=1')
   expect([unknown.status, textOf(unknown.text, 'message')]).toEqual([
     422,
-    expect.stringContaining('is unknown'),
+    en.messages['unknown-field'],
   ])
   const duplicate = await submit('long_url=https%3A%2F%2Fa.example&long_url=x')
   expect([duplicate.status, textOf(duplicate.text, 'long_url-fault')]).toEqual([
     422,
-    'The long link must not be given more than once',
+    'This field must not be given more than once.',
   ])
 })
 
@@ -127,15 +130,13 @@ test('an outcome of the store is shown on the page, with its status', async () =
     const taken = await submit(fields)
     expect([taken.status, textOf(taken.text, 'custom_alias-fault')]).toEqual([
       409,
-      'The alias mine is in use: choose another',
+      'The alias mine is taken by another link: choose another.',
     ])
     expect(textOf(taken.text, 'suggested')).toMatch(/^mine-[0-9a-f]{2}$/)
     const messages = {
-      'pool-empty': 'No generated code is left: retry, or send a custom_alias',
-      'not-created': 'The store is unavailable, and the link was not stored: retry',
-      'outcome-unknown':
-        'It is unknown whether the link was stored: retry; ' +
-        'if the alias is taken then, it may be yours',
+      'pool-empty': en.messages['pool-empty'],
+      'not-created': en.messages['store-unavailable'],
+      'outcome-unknown': en.messages['store-unavailable'],
     } as const
     for (const [kind, message] of Object.entries(messages)) {
       next = { kind: kind as keyof typeof messages }
@@ -158,11 +159,24 @@ test('a form over the size limit gets a page with 413, another type a 415 proble
   const large = await submit({ long_url: 'x'.repeat(16 * 1024) })
   expect([large.status, textOf(large.text, 'message')]).toEqual([
     413,
-    'The body must have at most 16384 bytes',
+    en.messages['body-too-large'],
   ])
-  const other = await submit('{}', 'application/json')
+  const other = await submit('{}', { 'Content-Type': 'application/json' })
   expect([other.status, other.headers.get('content-type')]).toEqual([
     415,
     'application/problem+json',
   ])
+})
+
+test('the page, its faults and its result are in German if the client prefers it', async () => {
+  const german = { 'Accept-Language': 'fr, de-AT;q=0.9, en;q=0.5' }
+  const page = await (await fetch(`${app.url}/`, { headers: german })).text()
+  expect(page).toContain('<html lang="de">')
+  expect(page).toContain(`<h1>${de.home.heading}</h1>`)
+  const faulty = await submit({ long_url: 'x', custom_alias: 'docs' }, german)
+  expect(textOf(faulty.text, 'long_url-fault')).toBe(de.faults['not-absolute-http'])
+  expect(textOf(faulty.text, 'custom_alias-fault')).toContain('docs ist für den Dienst selbst')
+  const created = await submit({ long_url: 'https://example.com/', ttl_days: '2' }, german)
+  expect(created.text).toContain('>3. Januar 2027 um 00:00 UTC<')
+  expect(created.headers.get('vary')).toBe('Accept-Language')
 })

@@ -4,15 +4,19 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { servedSegments } from '../../links/reserved.ts'
 import { problemTypes } from '../problem.ts'
+import { noClientKeys } from '../../create/client-keys.ts'
 import { createBodySchema } from './create-request.ts'
 import { createOpenApi, problemSchema } from './openapi.ts'
 
 const baseUrl = 'https://curtail.example'
-const document = createOpenApi({ baseUrl, schema: createBodySchema(new Set()) })
+const schema = createBodySchema(new Set())
+const document = createOpenApi({ baseUrl, schema, keys: noClientKeys })
+const keyed = createOpenApi({ baseUrl, schema, keys: { isRequired: true } })
 
-test('the document is valid OpenAPI 3.1', async () => {
-  const copy = JSON.parse(JSON.stringify(document)) as Record<string, unknown>
+test.each([document, keyed])('the document is valid OpenAPI 3.1', async (one) => {
+  const copy = JSON.parse(JSON.stringify(one)) as Record<string, unknown>
   const { valid, errors } = await new Validator().validate(copy)
   expect(errors).toBeUndefined()
   expect(valid).toBe(true)
@@ -35,25 +39,52 @@ test('every reference resolves', () => {
   }
 })
 
-test('it describes the API, not the pages', () => {
+/** The first segments of the paths of pages and files. */
+const pages = [
+  '.well-known',
+  'abuse',
+  'assets',
+  'docs',
+  'favicon.ico',
+  'openapi.json',
+  'problems',
+  'robots.txt',
+]
+
+test('it describes every public path but the pages and files', () => {
   expect(Object.keys(document.paths)).toEqual(['/v1/urls', '/{code}', '/{code}.svg'])
+  const first = [...servedSegments].filter((segment) => !pages.includes(segment))
+  expect(first).toEqual(['v1'])
 })
 
 test('the create operation documents every status that it can return', () => {
-  const statuses = Object.keys(document.paths['/v1/urls']?.post?.responses ?? {})
-  const own = [201, 400, 401, 409, 413, 415, 422, 429, 500, 503].map(String)
-  expect(statuses).toEqual(expect.arrayContaining([...own, 'default']))
+  const own = [201, 400, 409, 413, 415, 422, 429, 500, 503].map(String)
+  const { responses = {} } = document.paths['/v1/urls']?.post ?? {}
+  expect(Object.keys(responses)).toEqual([...own, 'default'])
+  expect(responses['400']?.description).toMatch(/`malformed-json`.*`bad-request`/)
 })
 
-test('an API key is optional, and its 401 is that of creates only', () => {
+test('an API key is optional, or required with 401 if the service is configured so', () => {
   const { security, responses } = document.paths['/v1/urls']?.post ?? {}
   expect(security).toEqual([{}, { ApiKey: [] }])
+  expect(responses).not.toHaveProperty('401')
   expect(document.components.securitySchemes.ApiKey).toMatchObject({
     type: 'apiKey',
     in: 'header',
     name: 'X-API-Key',
   })
-  expect(responses?.['401']?.description).toBe('`api-key-required`: a create requires an API key.')
+  const required = keyed.paths['/v1/urls']?.post
+  expect(required?.security).toEqual([{ ApiKey: [] }])
+  expect(required?.responses['401']).toMatchObject({
+    description: '`api-key-required`: a create requires an API key.',
+    headers: { 'WWW-Authenticate': { $ref: '#/components/headers/WWW-Authenticate' } },
+  })
+})
+
+test('a redirect does not document the problems of a create', () => {
+  const { description } = document.paths['/{code}']?.get?.responses['503'] ?? {}
+  expect(description).toContain('`store-unavailable`')
+  expect(description).not.toContain('`pool-empty`')
 })
 
 test('a HEAD has no body', () => {

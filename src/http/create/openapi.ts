@@ -15,41 +15,44 @@ const instant = z
 /** The body of a 201. */
 export const createdLinkSchema = z
   .strictObject({
-    short_url: z.url().meta({ description: 'The short link, complete.' }),
+    short_url: z.url().meta({ description: 'The complete short link.' }),
     expires_at: instant.nullable().meta({
-      description: 'When the link expires, in UTC with milliseconds; null = never.',
+      description: 'When the link expires, in UTC with milliseconds. null if it never expires.',
     }),
   })
   .meta({ id: 'CreatedLink', description: 'A link that was created.' })
 
 const faultSchema = z.strictObject({
   pointer: z.string().meta({
-    description: 'JSON pointer into the body; empty = the body as a whole, or a header.',
+    description: 'The JSON pointer to the member of the body. Empty: the whole body, or a header.',
     examples: ['/ttl_days'],
   }),
-  code: z
-    .string()
-    .meta({ description: 'A stable identifier for programs.', examples: ['out-of-range'] }),
-  detail: z.string().meta({ description: 'What is allowed, for people.' }),
+  code: z.string().meta({
+    description: 'The violated rule, for programs. It never changes.',
+    examples: ['out-of-range'],
+  }),
+  detail: z.string().meta({ description: 'The violated rule, for people.' }),
 })
 
 /** Every problem document. */
 export const problemSchema = z
   .strictObject({
-    type: z.url().meta({ description: 'Address of the page that explains this type of problem.' }),
-    title: z.string().meta({ description: 'The type in a few words; always the same.' }),
-    status: z.int().min(400).max(599).meta({ description: 'The status of the response.' }),
-    detail: z.string().meta({ description: 'The cause in this response, for people.' }),
-    request_id: z.string().min(1).meta({ description: 'As in X-Request-Id.' }),
+    type: z.url().meta({ description: 'The URL of the page that explains this type of problem.' }),
+    title: z
+      .string()
+      .meta({ description: 'The type, for people. It is the same for every problem of the type.' }),
+    status: z.int().min(400).max(599).meta({ description: 'The HTTP status of the response.' }),
+    detail: z.string().meta({ description: 'The cause of this problem, for people.' }),
+    request_id: z.string().min(1).meta({ description: 'The same as the header X-Request-Id.' }),
     errors: z
       .array(faultSchema)
       .min(1)
       .optional()
-      .meta({ description: 'Of invalid-request: each violated rule.' }),
+      .meta({ description: 'Only with `invalid-request`: each violated rule.' }),
     rule: z
       .string()
       .optional()
-      .meta({ description: 'Of rate-limited: the rule that denied the request.' }),
+      .meta({ description: 'Only with `rate-limited`: the rule that denied the request.' }),
   })
   .meta({ id: 'Problem', description: 'A problem document (RFC 9457).' })
 
@@ -61,37 +64,46 @@ const headerSchemas = {
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/)
     .meta({
-      description: 'Identifies the request in the logs; taken from the request if present.',
+      description:
+        'Identifies the request in the logs. The service generates it, or takes it from the ' +
+        'proxy in front of it.',
     }),
   // Not `format: uri`: a target is returned as it was sent, which that grammar need not accept.
   Location: z
     .string()
     .regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[\x21-\x7e]+$/)
     .meta({ description: 'The target of the redirect, or the created link.' }),
-  'Cache-Control': z.string().min(1).meta({ description: 'How long the response may be cached.' }),
+  'Cache-Control': z
+    .string()
+    .min(1)
+    .meta({ description: 'How long the client may cache the response.' }),
   'Retry-After': z.coerce
     .number()
     .int()
     .min(1)
-    .meta({ description: 'Whole seconds to wait before a retry.' }),
+    .meta({ description: 'How many seconds to wait before a retry.' }),
   'Idempotency-Replayed': z.literal('true').meta({
-    description: 'Present if the response is that of an earlier request with the same key.',
+    description: 'Present if an earlier request with the same Idempotency-Key created the link.',
   }),
   'X-Robots-Tag': z
     .literal('noindex')
-    .meta({ description: 'Search engines should not list short links.' }),
-  'Referrer-Policy': z
-    .literal('no-referrer-when-downgrade')
-    .meta({ description: 'The target may receive the visitor’s referrer.' }),
-  'X-RateLimit-Limit': count('The limit of the rule with the least remaining, if limits apply.'),
-  'X-RateLimit-Remaining': count('What remains of that limit, if limits apply.'),
-  'X-RateLimit-Reset': count(
-    'When that limit is fully available, in Unix seconds, if limits apply.',
+    .meta({ description: 'Search engines must not index short links.' }),
+  'Referrer-Policy': z.literal('no-referrer-when-downgrade').meta({
+    description: 'The browser may send the target the URL of the page that contains the link.',
+  }),
+  'X-RateLimit-Limit': count(
+    'The rate limit: of all rules that counted the request, the one with the least requests ' +
+      'remaining.',
   ),
+  'X-RateLimit-Remaining': count('How many requests remain of this limit.'),
+  'X-RateLimit-Reset': count('When all of this limit is available again, in Unix seconds.'),
   ETag: z
     .string()
     .regex(/^"[\x21\x23-\x7e]+"$/)
-    .meta({ description: 'Identifies the content.' }),
+    .meta({ description: 'Identifies the content of the image.' }),
+  'WWW-Authenticate': z
+    .literal('ApiKey')
+    .meta({ description: 'The service requires the header X-API-Key.' }),
   Allow: z.string().min(1).meta({ description: 'The methods that the path serves.' }),
 } as const
 
@@ -115,15 +127,19 @@ export const createdHeadersSchema = z.looseObject({
 })
 
 const apiDescription = [
-  'Curtail creates short links. A short link never changes its target, and a code is',
-  'never issued twice.\n\nErrors are problem documents (RFC 9457) of the type',
-  '`application/problem+json`. Each has a `type`, the address of a page that explains it,',
-  'and the `request_id` that identifies the request in the logs. A path that does not serve the',
-  'method returns 405 with `Allow`.',
+  'Curtail creates short links. A short link never changes its target, and a code is never issued',
+  'twice.\n\nAn error is a problem document (RFC 9457) of the type `application/problem+json`.',
+  'Its `type` is the URL of a page that explains the problem, and its `request_id` identifies the',
+  'request in the logs. A path that does not serve the method returns 405 with `Allow`.',
 ].join(' ')
 
+/** What the document depends on. */
+interface OpenApiDeps extends Pick<CreateRouteDeps, 'baseUrl' | 'schema'> {
+  readonly keys: Pick<CreateRouteDeps['keys'], 'isRequired'>
+}
+
 /** Creates the document of the service at `baseUrl`. */
-export function createOpenApi({ baseUrl, schema }: Pick<CreateRouteDeps, 'baseUrl' | 'schema'>) {
+export function createOpenApi({ baseUrl, schema, keys }: OpenApiDeps) {
   const schemas: Readonly<Record<string, JsonSchema>> = {
     CreateLink: toJsonSchema(schema, 'input'),
     CreatedLink: toJsonSchema(createdLinkSchema, 'output'),
@@ -138,7 +154,7 @@ export function createOpenApi({ baseUrl, schema }: Pick<CreateRouteDeps, 'baseUr
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl }],
-    paths: openApiPaths(baseUrl),
+    paths: openApiPaths({ baseUrl, isKeyRequired: keys.isRequired }),
     components: {
       schemas,
       headers: Object.fromEntries(Object.entries(headerSchemas).map(toHeader)),

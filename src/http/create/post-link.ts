@@ -4,15 +4,11 @@ import type { ClientKeys } from '../../create/client-keys.ts'
 import type { CreateOutcome, CreateRequest } from '../../create/create-link.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type Problem, sendProblem } from '../problem.ts'
+import { invalidRequest } from '../field-faults.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
 import type { RequestLimits } from '../limit-requests.ts'
 import { admitCreate, type Admission } from './admit-create.ts'
-import {
-  type CreateBody,
-  type createBodySchema,
-  invalidRequest,
-  parseCreateBody,
-} from './create-request.ts'
+import { type CreateBody, type createBodySchema, parseCreateBody } from './create-request.ts'
 
 /** Dependencies of the create routes. */
 export interface CreateRouteDeps {
@@ -129,7 +125,8 @@ function parseRequest(
   const key = req.headers['idempotency-key']
   if (key !== undefined && (typeof key !== 'string' || !keyShape.test(key))) {
     const detail = 'The header Idempotency-Key must have 1 to 255 visible ASCII characters'
-    return invalidRequest([{ pointer: '', code: 'invalid-idempotency-key', detail }])
+    const fault = { pointer: '', code: 'invalid-idempotency-key', detail }
+    return { problem: invalidRequest([fault]) }
   }
   return { request: { ...requestOf(parsed.body), idempotencyKey: key } }
 }

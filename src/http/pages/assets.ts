@@ -25,7 +25,9 @@ export const assets: ReadonlyMap<string, Asset> = new Map([
   ['form.css', read('form.css', CSS)],
   ['docs.css', read('docs.css', CSS)],
   ['page.js', read('page.js', JS)],
+  ['form-alias.js', read('form-alias.js', JS)],
   ['recent.js', read('recent.js', JS)],
+  ['docs.js', read('docs.js', JS)],
 ])
 
 /** The file of `/favicon.ico`. */

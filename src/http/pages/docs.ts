@@ -1,38 +1,56 @@
-// The API reference, rendered only from the OpenAPI document and the table of problem types.
+// The API reference, rendered only from the OpenAPI document and the table of problem types. The
+// sections after the first two operations are closed until the reader opens them.
 import type { OpenApiDocument } from '../create/openapi.ts'
-import type { Operation, PlacedOperation, ResponseObject } from '../create/openapi-document.ts'
+import type { PlacedOperation } from '../create/openapi-document.ts'
+import { sharedHeaders } from '../create/openapi-paths.ts'
 import { problemTypes } from '../problem.ts'
-import { renderCurl } from './curl.ts'
+import { paragraphs } from './docs-inline.ts'
+import { renderOperation, renderRoute } from './docs-operation.ts'
 import { html, type Html } from './html.ts'
 import { renderLayout } from './layout.ts'
 import { renderMembers } from './schema-members.ts'
 
+/** The operations that are open: most clients need no other. */
+const OPEN_OPERATIONS = 2
+
 /** Renders the page. */
 export function renderDocsPage(document: OpenApiDocument): string {
   const placed = operationsOf(document)
+  const baseUrl = document.servers[0]?.url ?? ''
   return renderLayout({
     title: `API reference – ${document.info.title}`,
     style: 'docs.css',
+    scripts: ['docs.js'],
     summary: {
       description: 'How programs create and resolve short links.',
-      url: `${document.servers[0]?.url ?? ''}/docs`,
+      url: `${baseUrl}/docs`,
     },
     main: html`<div class="lead">
         <h1>API reference</h1>
         ${paragraphs(document.info.description)}
         <p>
-          Everything below is at <code>${document.servers[0]?.url}</code>. Programs read the same
-          from <a href="/openapi.json">openapi.json</a>.
+          The base URL is <code>${baseUrl}</code>. Programs read the same reference from
+          <a href="/openapi.json">openapi.json</a> (OpenAPI ${document.openapi}).
         </p>
       </div>
-      <div class="reference">
-        ${renderContents(placed)}
-        <div class="sections">
-          <h2 class="section" id="links">Links</h2>
-          ${placed.map((operation) => renderOperation(document, operation))}
-          ${renderHeaders(document)} ${renderProblemTypes()}
-        </div>
-      </div>`,
+      ${renderContents(placed)}
+      ${placed.map((operation, at) =>
+        at < OPEN_OPERATIONS
+          ? renderOpen(document, operation)
+          : renderClosed(operation.operation.operationId, {
+              title: html`${operation.operation.summary} ${renderRoute(operation)}`,
+              content: renderOperation(document, operation),
+            }),
+      )}
+      ${renderClosed('headers', {
+        title: html`Headers of responses`,
+        content: renderHeaders(document),
+      })}
+      ${renderClosed('problems', {
+        title: html`Problem types`,
+        content: renderProblemTypes(document),
+      })}
+      <p class="visually-hidden" id="status" role="status"></p>`,
   })
 }
 
@@ -45,140 +63,69 @@ function operationsOf({ paths }: OpenApiDocument): PlacedOperation[] {
 }
 
 function renderContents(placed: readonly PlacedOperation[]): Html {
-  const entry = ({ method, path, operation }: PlacedOperation) =>
-    html`<li>
-      <a href="#${operation.operationId}"><b>${method}</b> ${path}</a>
-    </li>`
   return html`<nav class="contents" aria-label="On this page">
     <ul>
-      <li>
-        <a href="#links">Links</a>
-        <ul>
-          ${placed.map(entry)}
-        </ul>
-      </li>
+      ${placed.map(
+        ({ method, path, operation }) =>
+          html`<li><a href="#${operation.operationId}">${method} ${path}</a></li>`,
+      )}
       <li><a href="#headers">Headers</a></li>
       <li><a href="#problems">Problem types</a></li>
     </ul>
   </nav>`
 }
 
-function renderOperation(document: OpenApiDocument, placed: PlacedOperation): Html {
-  const { method, path, operation } = placed
-  const id = operation.operationId
-  return html`<section class="card operation" id="${id}" aria-labelledby="${id}-title">
-    <h3 id="${id}-title">${operation.summary}</h3>
-    <p class="route">
-      <span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code>
-    </p>
-    <p>${inline(operation.description)}</p>
-    ${renderParameters(operation)} ${renderRequestBody(document, operation)}
-    <h4>Try it</h4>
-    ${block('Example request', renderCurl(document, placed))}
-    <h4>Responses</h4>
-    <dl class="responses">
-      ${Object.entries(operation.responses).map(([status, response]) => {
-        return renderResponse(document, status, response)
-      })}
-    </dl>
+function renderOpen(document: OpenApiDocument, placed: PlacedOperation): Html {
+  const { operationId: id, summary } = placed.operation
+  return html`<section class="card" id="${id}" aria-labelledby="${id}-title">
+    <h2 id="${id}-title">${summary} ${renderRoute(placed)}</h2>
+    ${renderOperation(document, placed)}
   </section>`
 }
 
-function renderParameters({ parameters }: Operation): Html | undefined {
-  if (parameters === undefined) return undefined
-  return html`<h4>Parameters</h4>
-    <dl class="members">
-      ${parameters.map(
-        (parameter) =>
-          html`<div>
-            <dt>
-              <code>${parameter.name}</code>
-              <span class="kind">${parameter.in}${parameter.required ? ', required' : ''}</span>
-            </dt>
-            <dd>${parameter.description} Such as <code>${parameter.example}</code>.</dd>
-          </div>`,
-      )}
-    </dl>`
-}
-
-function renderRequestBody(
-  document: OpenApiDocument,
-  { requestBody }: Operation,
-): Html | undefined {
-  const [type, media] = Object.entries(requestBody?.content ?? {})[0] ?? []
-  if (type === undefined || media === undefined) return undefined
-  return html`<h4>Body <span class="kind">${type}</span></h4>
-    ${renderMembers(document, media.schema)}`
-}
-
-function renderResponse(document: OpenApiDocument, status: string, response: ResponseObject): Html {
-  const names = Object.keys(response.headers ?? {})
-  const example = Object.values(response.content ?? {})[0]?.example
-  const json = response.content?.['application/json']
-  return html`<div>
-    <dt>${status === 'default' ? 'else' : status}</dt>
-    <dd>
-      <p>${inline(response.description)}</p>
-      ${
-        names.length > 0 &&
-        html`<p class="kind">
-          ${names.map((name, at) => {
-            return html`${at > 0 && ' · '}<a href="#header-${name}">${name}</a>`
-          })}
-        </p>`
-      }
-      ${json && renderMembers(document, json.schema)}
-      ${example !== undefined && block('Example response', JSON.stringify(example, undefined, 2))}
-    </dd>
-  </div>`
+/** The id is inside: a browser opens the section when the reader goes to the id. */
+function renderClosed(id: string, { title, content }: { title: Html; content: Html }): Html {
+  return html`<details class="card">
+    <summary><h2>${title}</h2></summary>
+    <div id="${id}">${content}</div>
+  </details>`
 }
 
 function renderHeaders({ components }: OpenApiDocument): Html {
-  return html`<h2 class="section" id="headers">Headers of responses</h2>
-    <div class="card">
-      <dl class="members">
-        ${Object.entries(components.headers).map(
-          ([name, { description }]) =>
-            html`<div id="header-${name}">
-              <dt><code>${name}</code></dt>
-              <dd>${description}</dd>
-            </div>`,
-        )}
-      </dl>
-    </div>`
+  const names = Object.keys(components.headers)
+  const own = names.filter((name) => !sharedHeaders.includes(name))
+  const list = (members: readonly string[]) =>
+    html`<dl class="members">
+      ${members.map(
+        (name) =>
+          html`<div id="header-${name}">
+            <dt><code>${name}</code></dt>
+            <dd>${components.headers[name]?.description}</dd>
+          </div>`,
+      )}
+    </dl>`
+  return html`<p>
+      Every response has the first two headers. It has the X-RateLimit headers if a rate limit
+      counted the request and the limiter was available; for a QR code possibly only with 429.
+    </p>
+    ${list(sharedHeaders)}
+    <p>The operations list their other headers:</p>
+    ${list(own)}`
 }
 
-function renderProblemTypes(): Html {
-  return html`<h2 class="section" id="problems">Problem types</h2>
-    <div class="card">
-      <dl class="responses">
-        ${Object.entries(problemTypes).map(
-          ([name, type]) =>
-            html`<div>
-              <dt>${type.status}</dt>
-              <dd>
-                <p>
-                  <a href="/problems/${name}"><code>${name}</code></a>
-                </p>
-                <p>${type.meaning}</p>
-              </dd>
-            </div>`,
-        )}
-      </dl>
-    </div>`
-}
-
-function block(label: string, text: string): Html {
-  return html`<pre tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre>`
-}
-
-function paragraphs(text: string): Html[] {
-  return text.split('\n\n').map((paragraph) => html`<p>${inline(paragraph)}</p>`)
-}
-
-/** Renders text between backticks as code. */
-function inline(text: string): Html[] {
-  return text
-    .split('`')
-    .map((segment, at) => (at % 2 === 1 ? html`<code>${segment}</code>` : html`${segment}`))
+function renderProblemTypes(document: OpenApiDocument): Html {
+  return html`<h3>Members of a problem document</h3>
+    ${renderMembers(document, { $ref: '#/components/schemas/Problem' })}
+    <h3>Types</h3>
+    <dl class="responses">
+      ${Object.entries(problemTypes).map(
+        ([name, type]) =>
+          html`<div>
+            <dt>${type.status}</dt>
+            <dd>
+              <a href="/problems/${name}"><code>${name}</code></a> ${type.meaning}
+            </dd>
+          </div>`,
+      )}
+    </dl>`
 }

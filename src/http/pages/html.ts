@@ -33,3 +33,10 @@ function markupOf(value: HtmlValue): string {
   if (typeof value === 'object') return value.map(({ markup }) => markup).join('')
   return String(value).replace(/[&<>"']/g, (character) => entities[character] ?? '')
 }
+
+/** Renders a sentence: what is between backticks is code. */
+export function renderCode(sentence: string): Html[] {
+  return sentence
+    .split('`')
+    .map((segment, at) => (at % 2 === 1 ? html`<code>${segment}</code>` : html`${segment}`))
+}

@@ -1,15 +1,18 @@
 // The frame of every page. No inline script or style: the Content-Security-Policy blocks both.
 import { assetPath } from './assets.ts'
 import { type Html, html } from './html.ts'
+import { en, type Strings } from './strings/en.ts'
 
 /** The content of one page. */
 export interface PageContent {
   readonly title: string
   readonly main: Html
+  /** The strings of the frame, in the language of `main`. @default English */
+  readonly strings?: Strings
   /** The page's own style sheet, besides page.css. */
   readonly style?: 'form.css' | 'docs.css'
   /** The scripts of the page; it works if one of them does not load. */
-  readonly scripts?: readonly ('page.js' | 'recent.js')[]
+  readonly scripts?: readonly ('page.js' | 'form-alias.js' | 'recent.js' | 'docs.js')[]
   /** What search engines and messengers show of the page. */
   readonly summary?: PageSummary
   /** Whether search engines must not index the page. */
@@ -31,9 +34,10 @@ const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focus
 
 /** Renders the complete page. */
 export function renderLayout(content: PageContent): string {
-  const { title, main, style, scripts = [], summary, unlisted } = content
+  const { title, main, strings = en, style, scripts = [], summary, unlisted } = content
+  const { skip, site, tagline, reference, reportAbuse } = strings.layout
   const page = html`<!doctype html>
-    <html lang="en">
+    <html lang="${strings.language}">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -47,15 +51,18 @@ export function renderLayout(content: PageContent): string {
         ${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>`)}
       </head>
       <body>
-        <a class="skip" href="#main">Skip to the content</a>
+        <a class="skip" href="#main">${skip}</a>
         <header class="top">
           <a class="brand" href="/">${mark}<span>Curtail</span></a>
-          <nav aria-label="Site"><a href="/docs">API</a></nav>
+          <nav aria-label="${site}"><a href="/docs">API</a></nav>
         </header>
         <main id="main" tabindex="-1">${main}</main>
         <footer class="bottom">
-          <p>Short links that never change where they point.</p>
-          <p><a href="/docs">API reference</a> · <a href="/openapi.json">OpenAPI</a></p>
+          <p>${tagline}</p>
+          <p>
+            <a href="/abuse">${reportAbuse}</a> · <a href="/docs">${reference}</a> ·
+            <a href="/openapi.json">OpenAPI</a>
+          </p>
         </footer>
       </body>
     </html> `

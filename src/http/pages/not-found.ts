@@ -1,40 +1,46 @@
 // The pages for links that do not redirect. The 404 page does not reveal whether a link existed.
+import type { IncomingMessage } from 'node:http'
 import { html } from './html.ts'
 import { renderLayout } from './layout.ts'
+import type { Strings } from './strings/en.ts'
+import { inEachLanguage } from './strings/negotiate.ts'
 
-const page = renderLayout({
-  title: 'Nothing here – Curtail',
-  unlisted: true,
-  main: html`<section class="card lone">
-    <p class="status-code" aria-hidden="true">404</p>
-    <h1>There is nothing here</h1>
-    <p>
-      No short link has this address. The link may have expired or been removed, or a character of
-      the address is missing.
-    </p>
-    <p>
-      Short links are case-sensitive: please compare the address with the link that you received.
-    </p>
-    <p><a class="button" href="/">Create a short link</a></p>
-  </section>`,
+/** The 404 page for a client; it is the same for every path. */
+export const notFoundPage = inEachLanguage((strings) => {
+  const { title, heading, meaning, advice } = strings.notFound
+  return renderLonePage(strings, { title, status: 404, heading, sentences: [meaning, advice] })
+})
+
+const blockedPages = inEachLanguage((strings) => {
+  const { title, heading } = strings.blocked
+  const render = (status: 410 | 451) =>
+    renderLonePage(strings, { title, status, heading, sentences: [strings.blocked[status]] })
+  return { 410: render(410), 451: render(451) }
 })
 
 /** The page for a link whose target is blocked. */
-export function renderBlockedPage(status: 410 | 451): string {
-  const reason = status === 451 ? ' for legal reasons' : ''
-  return renderLayout({
-    title: 'Blocked – Curtail',
-    unlisted: true,
-    main: html`<section class="card lone">
-      <p class="status-code" aria-hidden="true">${status}</p>
-      <h1>This link is blocked</h1>
-      <p>The operator of this service blocks the target of this link${reason}.</p>
-      <p><a class="button" href="/">Create a short link</a></p>
-    </section>`,
-  })
+export function blockedPage(req: IncomingMessage, status: 410 | 451): string {
+  return blockedPages(req)[status]
 }
 
-/** The 404 page; it is the same for every path. */
-export function renderNotFoundPage(): string {
-  return page
+interface LoneContent {
+  readonly title: string
+  readonly status: number
+  readonly heading: string
+  readonly sentences: readonly string[]
+}
+
+function renderLonePage(strings: Strings, content: LoneContent): string {
+  const { title, status, heading, sentences } = content
+  return renderLayout({
+    title,
+    unlisted: true,
+    strings,
+    main: html`<section class="card lone">
+      <p class="status-code" aria-hidden="true">${status}</p>
+      <h1>${heading}</h1>
+      ${sentences.map((sentence) => html`<p>${sentence}</p>`)}
+      <p><a class="button" href="/">${strings.home.heading}</a></p>
+    </section>`,
+  })
 }

@@ -1,7 +1,8 @@
-// The members of a JSON Schema object as an HTML list: name, type, whether required, description.
+// The members of a JSON Schema object as an HTML list: name, type, whether optional, description.
 // Supports only the keywords that our own schemas use.
 import type { OpenApiDocument } from '../create/openapi.ts'
 import type { JsonSchema } from '../create/openapi-document.ts'
+import { inline } from './docs-inline.ts'
 import { html, type Html } from './html.ts'
 
 /** Renders the list; `undefined` for a schema without members. */
@@ -17,11 +18,11 @@ export function renderMembers(document: OpenApiDocument, schema: JsonSchema): Ht
       return html`<div>
         <dt>
           <code>${name}</code>
-          <span class="kind">${typeOf(member)}${isRequired(name) ? ', required' : ''}</span>
+          <span class="kind">${typeOf(member)}${!isRequired(name) && ', optional'}</span>
         </dt>
         <dd>
-          ${typeof description === 'string' && description}
-          ${example !== undefined && html`Such as <code>${JSON.stringify(example)}</code>.`}
+          ${typeof description === 'string' && inline(description)}
+          ${example !== undefined && html`Example: <code>${JSON.stringify(example)}</code>`}
         </dd>
       </div>`
     })}

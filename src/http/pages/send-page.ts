@@ -10,7 +10,7 @@ export interface Page {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** For pages that are the same for every client until the next release. */
+/** For pages that are the same for every client of a language until the next release. */
 export const CACHED_BRIEFLY = 'public, max-age=300'
 
 /** The policy allows no other origins, no inline code and no frames. */
@@ -19,6 +19,7 @@ const pageHeaders = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  Vary: 'Accept-Language',
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer-when-downgrade',
 } as const

@@ -1,6 +1,7 @@
 // The admin API of the rate-limit service: resets counters.
 import { type Request, type Response, Router } from 'express'
 import type { ResetLimits } from '../../limiter/decide/reset-limits.ts'
+import { invalidRequest } from '../field-faults.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
@@ -14,7 +15,8 @@ export function limiterAdminRoutes(reset: ResetLimits, baseUrl: string): Router 
   router.post(RESET, async (req: Request, res: Response) => {
     const request = parseDescriptorQuery(req)
     if ('fault' in request) {
-      sendProblem(res, { name: 'invalid-request', detail: request.fault }, baseUrl)
+      const fault = { pointer: '', code: 'invalid', detail: request.fault }
+      sendProblem(res, invalidRequest([fault]), baseUrl)
       return
     }
     const rules = await resultOrFailed(reset(request))

@@ -1,8 +1,10 @@
 // The pod template of refill Jobs: a file that may change at any time, like a mounted ConfigMap.
 import { readFile } from 'node:fs/promises'
+import { ConfigError, fileSettings } from '../../config/config.ts'
 import type { Problem } from '../../codes/observed-state.ts'
 import { type Background, runInBackground } from '../../resilience/background.ts'
-import { parseTemplate, type PodTemplate } from './refill-jobs.ts'
+import { controllerSettings } from '../settings.ts'
+import { isProblem, parseTemplate, type PodTemplate } from './refill-jobs.ts'
 
 /** The file, and the template as of the last read. */
 export interface TemplateFile {
@@ -15,6 +17,17 @@ export interface TemplateFile {
 }
 
 const READ_EVERY_MS = 10_000
+
+const { REFILL_POD_TEMPLATE } = controllerSettings
+
+/** The check of the file; a running controller reports its problem in the status of pools. */
+export const refillTemplateFile = fileSettings({ REFILL_POD_TEMPLATE }, async (config) => {
+  const path = config.REFILL_POD_TEMPLATE
+  const template = createTemplateFile({ path, onChange: () => undefined, onError: () => undefined })
+  await template.read()
+  const result = template.get()
+  if (isProblem(result)) throw new ConfigError([`REFILL_POD_TEMPLATE: ${result.message}`])
+})
 
 /** Creates a template file; `onChange` is called when a read changes the result of `get`. */
 export function createTemplateFile(deps: {

@@ -153,6 +153,32 @@ test('an error after the first write names the objects that have changed', async
   expect(message).toMatch(/; ConfigMap n\/one changed already$/)
 })
 
+test.each(['GET', 'decide'])(
+  'an error of %s after a conflict names the objects that have changed',
+  async (failing) => {
+    for (const name of ['one', 'two']) createConfigMap(name)
+    let isConflict = false
+    fake.reject = ({ method, path }) => {
+      if (isConflict && failing === 'GET') return { status: 500, reason: 'InternalError' }
+      if (method !== 'PUT' || !path.endsWith('/two')) return undefined
+      isConflict = true
+      return { status: 409, reason: 'Conflict' }
+    }
+    const updated = targetOf('ConfigMap', 'one', 'two').update((documents) => {
+      if (isConflict && failing === 'decide') throw new OperatorError('the list is full')
+      return { contents: new Map(documents.map(({ name }) => [name, 'a\n'])), result: undefined }
+    })
+    const error: unknown = await updated.catch((cause: unknown) => cause)
+    expect(error).toBeInstanceOf(UnknownOutcomeError)
+    expect((error as Error).message).toMatch(
+      failing === 'GET'
+        ? /^Cannot read ConfigMap n\/one: InternalError.*; ConfigMap n\/one changed already$/
+        : /^the list is full; ConfigMap n\/one changed already$/,
+    )
+    expect(dataOf('one')).toEqual({ 'list.txt': 'a\n' })
+  },
+)
+
 test.each([
   [503, true],
   [504, true],

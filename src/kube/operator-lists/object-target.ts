@@ -59,9 +59,9 @@ export function createObjectTarget(options: ObjectTargetOptions): ListTarget {
     async update(decide) {
       const written = new Set<string>()
       for (let retries = 0; ; retries++) {
-        const read = await readAll()
-        const { contents, result } = decide(documentsOf(read))
         try {
+          const read = await readAll()
+          const { contents, result } = decide(documentsOf(read))
           for (const { object, document } of read) {
             const content = contents.get(document.name)
             if (content === undefined) continue
@@ -72,7 +72,7 @@ export function createObjectTarget(options: ObjectTargetOptions): ListTarget {
         } catch (error) {
           const isConflict = hasStatus(error, 409)
           if (isConflict && retries < RETRIES_MAX) await pause(Math.random() * RETRY_MS_MAX)
-          else throw failedWrite(options, { error, isConflict, written: [...written] })
+          else throw failedUpdate(options, { error, isConflict, written: [...written] })
         }
       }
     },
@@ -112,19 +112,23 @@ async function writeObject(
   })
 }
 
-function failedWrite(
+function failedUpdate(
   options: ObjectTargetOptions,
   failure: { error: unknown; isConflict: boolean; written: readonly string[] },
 ): Error {
   const { error, isConflict, written } = failure
   const { kind, namespace } = options
+  const rest = written.length === 0 ? '' : `; ${written.join(', ')} changed already`
+  if (error instanceof OperatorError && written.length > 0) {
+    return new UnknownOutcomeError(error.message + rest) // of a read or a decision after a conflict
+  }
   if (!(error instanceof KubeError)) return error as Error
   const cause = isConflict
     ? `other clients have changed the objects ${RETRIES_MAX + 1} times: retry the command`
     : causeOf(options, undefined, error)
-  const rest = written.length === 0 ? '' : `; ${written.join(', ')} changed already`
   // The API server may have written the object, also if a proxy or etcd timed out.
-  const ErrorType = error.status === 0 || error.status >= 500 ? UnknownOutcomeError : OperatorError
+  const isPossible = written.length > 0 || error.status === 0 || error.status >= 500
+  const ErrorType = isPossible ? UnknownOutcomeError : OperatorError
   return new ErrorType(`Cannot write ${kind}s in namespace ${namespace}: ${cause}${rest}`)
 }
 

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { type ConfigOf, dependentSettings, type Setting } from '../../config/config.ts'
 import { optionalString } from '../../config/settings.ts'
 import type { DomainGrant } from '../../policies/policy.ts'
-import type { TlsFiles } from '../../process/tls-files.ts'
+import { findTlsProblems, type TlsFiles } from '../../process/tls-files.ts'
 import { NAME_PATTERN } from '../settings.ts'
 import { parseGrants } from './parse-grants.ts'
 
@@ -70,5 +70,11 @@ function problemsOf(config: PolicyConfig): string[] {
     problems.push('ADS_TLS_CLIENT_CA requires ADS_TLS_CERT and ADS_TLS_KEY')
   if (config.ADS_VERSION_SECRET !== undefined && port === undefined)
     problems.push('ADS_VERSION_SECRET requires ADS_PORT and RATELIMIT_DOMAINS')
-  return problems
+  if (port === undefined) return problems // the files are not used
+  const files = findTlsProblems({
+    certificate: ['ADS_TLS_CERT', certificate],
+    key: ['ADS_TLS_KEY', key],
+    authorities: ['ADS_TLS_CLIENT_CA', authority],
+  })
+  return [...problems, ...files]
 }

@@ -17,7 +17,7 @@ import {
 export const CLIENT_DOMAIN = 'curtail'
 
 /** Values of the descriptor key `route`. */
-type LimitedRoute = 'create' | 'redirect' | 'unknown'
+type LimitedRoute = 'create' | 'report' | 'redirect' | 'unknown'
 
 /** The limits that one request counts against; they are decided together. */
 interface PlannedLimits {
@@ -30,6 +30,7 @@ export interface LimitedClient {
   /** The value of the descriptor key `client`. */
   readonly key: string
   readonly create: PlannedLimits
+  readonly report: PlannedLimits
   /** The limits for any lookup of a code: route `redirect`. */
   readonly lookup: PlannedLimits
   /** The limits for a lookup of an unknown code: route `unknown`. */
@@ -59,6 +60,8 @@ export interface ClientLimits {
   clientOf(address: string): LimitedClient
   /** Decides a request that creates a link, with the API key of this name, and counts it. */
   countCreate(client: LimitedClient, apiKeyName?: string): ClientVerdict
+  /** Decides a report of abuse, and counts it. */
+  countReport(client: LimitedClient): ClientVerdict
   /** Decides a lookup, and counts it unless the limit of unknown codes denies it. */
   countLookup(client: LimitedClient): ClientVerdict
   /** Counts a lookup of an unknown code. */
@@ -123,6 +126,7 @@ export function createClientLimits(deps: {
     },
     countCreate: ({ key, create }, apiKeyName) =>
       countRequest(apiKeyName === undefined ? create : planCreate(key, apiKeyName)),
+    countReport: ({ report }) => countRequest(report),
     countLookup({ lookup, missPeek }) {
       if (needsNoPeek(missPeek)) return countRequest(lookup)
       const peeked = countRequest(missPeek)
@@ -139,6 +143,7 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
   return {
     key: client,
     create: limitsOf(checksOf(rules, 'create', { client })),
+    report: limitsOf(checksOf(rules, 'report', { client })),
     lookup: limitsOf(checksOf(rules, 'redirect', { client })),
     miss: limitsOf(miss),
     missPeek: limitsOf(miss.map(peekOf)),

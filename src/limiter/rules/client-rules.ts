@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseRules } from '../../limits/rules.ts'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
-import { ConfigError, type Setting } from '../../config/config.ts'
+import { ConfigError, fileSettings, type Setting } from '../../config/config.ts'
 import { stringSetting } from '../../config/settings.ts'
 import { CLIENT_DOMAIN } from '../decide/client-limits.ts'
 
@@ -18,6 +18,12 @@ export const rateLimitsSetting: Setting<string> = {
   allowed: 'the path of a rules file, or off',
   fallback: 'the shipped rules',
 }
+
+/** The check of the rules file. */
+export const rateLimitsFile = fileSettings(
+  { RATE_LIMITS: rateLimitsSetting },
+  ({ RATE_LIMITS: setting }) => readClientRules(setting),
+)
 
 /** The rules of a process, and what is probably a mistake in them. */
 export interface ClientRules {

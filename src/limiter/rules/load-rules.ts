@@ -1,22 +1,26 @@
 // The rules of the role `ratelimit`: loaded from the location in its settings, and reloaded when
 // the files change.
+import { fileSettings } from '../../config/config.ts'
 import { requireDomain } from '../../limits/require-domain.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import { eachRule } from '../../limits/rule-tree.ts'
-import { type ParseOptions, parseRules } from '../../limits/rules.ts'
+import { type ParsedRuleFiles, type ParseOptions, parseRules } from '../../limits/rules.ts'
 import type { Stop } from '../../process/stop.ts'
 import type { Log } from '../../telemetry/log.ts'
-import type { ReadFile } from '../../process/file-tree.ts'
+import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import { watchFiles } from '../../process/watch-files.ts'
 import type { DenyCache } from '../decide/deny-cache.ts'
 import { createThreadParser } from './parse-in-thread.ts'
 import { ruleFilesOf } from './rule-files.ts'
-import { type ActiveRules, openRuleSource } from './rule-source.ts'
+import { type ActiveRules, openRuleSource, rejectionOf } from './rule-source.ts'
 import type { RuleStats } from '../stats/rule-stats.ts'
 import { openRulesCopy } from './rules-copy.ts'
-import type { RuleFileConfig } from '../settings/settings.ts'
+import { limitSettings, type RuleFileConfig, ruleFileSettings } from '../settings/settings.ts'
 
-/** During startup, files with at most this many characters are parsed without a thread. */
+/**
+ * During startup, files with at most this many characters are parsed without a thread. The heap of
+ * the thread is bounded, and is released when it exits.
+ */
 const START_LENGTH_MAX = 4 * 1024 * 1024
 
 /** Loaded rules; `watch` starts the reloads. */
@@ -37,21 +41,49 @@ export interface RulesDeps {
   readonly log: Log
 }
 
-/** Loads the rules. Throws OperatorError if they are invalid. */
+const { DEFAULT_ALGORITHM, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT } = limitSettings
+const parseSettings = { DEFAULT_ALGORITHM, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT }
+
+/** The check of the rule files, if the process cannot start without them. */
+export const ruleFiles = fileSettings({ ...ruleFileSettings, ...parseSettings }, async (config) => {
+  const isOptional = config.FORCE_START_WITHOUT_INITIAL_CONFIG || config.RULES_COPY !== ''
+  if (config.CONFIG_TYPE !== 'FILE' || isOptional) return
+  const { folder, read } = ruleFilesOf(config)
+  const denyConsumes = !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
+  const given = { config, denyConsumes, defaultAlgorithm: config.DEFAULT_ALGORITHM }
+  const files = await read().catch((error: unknown) => {
+    if (!(error instanceof FileTreeError)) throw error
+    throw rejectionOf(folder, [{ file: error.file, line: 1, message: error.message }])
+  })
+  const parsed = await parseAtStart(files, parseOptionsOf(given))
+  const checked = requireDomain(parsed, { domain: config.REQUIRED_DOMAIN, place: folder })
+  if ('faults' in checked) throw rejectionOf(folder, checked.faults)
+})
+
+/** Parses files before the process serves calls. Throws an error if the thread fails. */
+async function parseAtStart(
+  files: readonly ReadFile[],
+  options: ParseOptions,
+  inThread = createThreadParser(options),
+): Promise<ParsedRuleFiles> {
+  const length = files.reduce((sum, { text }) => sum + text.length, 0)
+  return length > START_LENGTH_MAX ? await inThread.parse(files) : parseRules(files, options)
+}
+
+/** Loads the rules. Throws ConfigError if they are invalid. */
 export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
   const { config, log } = deps
   const files = ruleFilesOf(config)
-  const parsing = parseOptionsOf(deps)
-  const inThread = createThreadParser(parsing)
+  const options = parseOptionsOf(deps)
+  const inThread = createThreadParser(options)
   let isStarting = true // before the process serves calls
-  // The heap of the thread is bounded, and is released when it exits.
-  const usesThread = (read: readonly ReadFile[]) => !isStarting || sizeOf(read) > START_LENGTH_MAX
   const source = await openRuleSource({
     folder: files.folder,
     readFiles: files.read,
     parse: async (read) => {
-      const parsed = usesThread(read) ? await inThread.parse(read) : parseRules(read, parsing)
-      return requireDomain(parsed, { domain: config.REQUIRED_DOMAIN, place: files.folder })
+      const parsing = isStarting ? parseAtStart(read, options, inThread) : inThread.parse(read)
+      const { REQUIRED_DOMAIN: domain } = config
+      return requireDomain(await parsing, { domain, place: files.folder })
     },
     ...(config.RULES_COPY !== '' && { copy: openRulesCopy(config.RULES_COPY, log) }),
     onLoaded: (rules) => {
@@ -87,16 +119,12 @@ export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
   }
 }
 
-function sizeOf(files: readonly ReadFile[]): number {
-  return files.reduce((sum, { text }) => sum + text.length, 0)
-}
-
 /** The options of parsing, also in a thread. */
 export function parseOptionsOf({
   config,
   denyConsumes,
   defaultAlgorithm,
-}: RulesDeps): ParseOptions {
+}: Pick<RulesDeps, 'config' | 'denyConsumes' | 'defaultAlgorithm'>): ParseOptions {
   return { mergeDomains: config.MERGE_DOMAIN_CONFIG, denyConsumes, defaultAlgorithm }
 }
 

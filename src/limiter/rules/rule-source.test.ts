@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
-import { OperatorError } from '../../process/role.ts'
+import { ConfigError } from '../../config/config.ts'
 import type { ParsedRuleFiles } from '../../limits/rules.ts'
 import { openRuleSource, TransientParseError } from './rule-source.ts'
 
@@ -91,9 +91,9 @@ describe('the first set', () => {
   test('aborts the start if it is invalid, with one line per fault', async () => {
     files = { 'a.yaml': 'bad word', 'b.yaml': 'two', 'c.yaml': 'bad thing' }
     const error = await open().catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(OperatorError)
+    expect(error).toBeInstanceOf(ConfigError)
     expect((error as Error).message.split('\n')).toEqual([
-      'Cannot load the rules in /rules:',
+      'RUNTIME_ROOT: Cannot load the rules in /rules:',
       'a.yaml:3: bad word is bad',
       'c.yaml:3: bad thing is bad',
     ])
@@ -103,7 +103,7 @@ describe('the first set', () => {
   test('with a copy that also has faults aborts the start, with a warning', async () => {
     files = { 'a.yaml': 'bad' }
     const copy = [{ name: 'a.yaml', text: 'bad copy' }]
-    await expect(open({ copy })).rejects.toThrow(OperatorError)
+    await expect(open({ copy })).rejects.toThrow(ConfigError)
     expect(logged).toMatchObject([
       { level: 'warn', fields: { faults: ['a.yaml:3: bad copy is bad'] } },
     ])

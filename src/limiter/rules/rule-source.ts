@@ -9,7 +9,7 @@ import type { ParsedRuleFiles } from '../../limits/rules.ts'
 import { createBoundedAccess } from '../../process/bounded-access.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { OperatorError } from '../../process/role.ts'
+import { ConfigError } from '../../config/config.ts'
 import { rejectionMessage } from './render-rejection.ts'
 import { boundCopy, type RulesCopy } from './rules-copy.ts'
 
@@ -71,7 +71,7 @@ export interface RuleSourceDeps {
 
 const READ_MS_MAX = 10_000
 
-/** Loads the rules for the first time. Throws OperatorError with one line per fault. */
+/** Loads the rules for the first time. Throws ConfigError with one line per fault. */
 export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> {
   const { folder, onRejected, log, mayStartWithoutRules } = deps
   const copy = deps.copy && boundCopy(deps.copy, log)
@@ -117,7 +117,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   }
   if ((await load()) === 'rejected') {
     if (!(await restore()) && !mayStartWithoutRules) {
-      throw new OperatorError(rejectionOf(folder, faults))
+      throw rejectionOf(folder, faults)
     }
     logRejected()
   }
@@ -189,11 +189,12 @@ async function digestOf(files: readonly ReadFile[]): Promise<string> {
   return hash.digest('hex')
 }
 
-function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
+/** The error for the faults of a set; RUNTIME_ROOT is the setting that usually selects it. */
+export function rejectionOf(folder: string, faults: readonly RuleFault[]): ConfigError {
   const more = countFaults(faults) - FAULTS_LOGGED_MAX
-  return [
-    `Cannot load the rules in ${folder}:`,
+  return new ConfigError([
+    `RUNTIME_ROOT: Cannot load the rules in ${folder}:`,
     ...faultFields(faults).faults,
     ...(more > 0 ? [`and ${more} more`] : []),
-  ].join('\n')
+  ])
 }

@@ -1,10 +1,13 @@
 // The blocked targets of a process: reads the files of BLOCKED_TARGETS, and reloads them when they
 // change.
+import { fileSettings } from '../../config/config.ts'
 import type { BlockedTargets } from '../../links/blocked-targets.ts'
 import type { Target } from '../../links/decide-redirect.ts'
+import { checkList } from '../../process/check-list.ts'
 import type { Stop } from '../../process/stop.ts'
 import { type WatchedListOptions, watchList } from '../../process/watched-list.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { blockedTargetsSetting } from '../settings.ts'
 import { createBlockedTargetsLoader } from './load-blocked-targets.ts'
 
 /** Creates the checks of targets. A check counts the targets that are blocked. */
@@ -27,6 +30,22 @@ interface Version extends BlockedTargets {
   readonly version: number
 }
 
+const SUFFIX = '.txt'
+
+/** The check of the files of BLOCKED_TARGETS. */
+export const blockedTargetFiles = fileSettings(
+  { BLOCKED_TARGETS: blockedTargetsSetting },
+  async ({ BLOCKED_TARGETS: path }) => {
+    const loader = createBlockedTargetsLoader()
+    try {
+      const load = loader.load.bind(loader)
+      await checkList('BLOCKED_TARGETS', { path, suffix: SUFFIX, load })
+    } finally {
+      await loader.stop()
+    }
+  },
+)
+
 /** Loads the files at `path`. Resolves after the first load, also if it has failed. */
 export async function openBlockedTargets(
   path: string | undefined,
@@ -38,7 +57,7 @@ export async function openBlockedTargets(
   const { current, stop } = await watchList<Version | undefined>({
     name: 'blocked-targets',
     path,
-    suffix: '.txt',
+    suffix: SUFFIX,
     empty: undefined,
     async load(files) {
       const { value, ...loaded } = await loader.load(files)

@@ -5,7 +5,9 @@ import { QUARANTINE_MS } from '../../links/expiry.ts'
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, ReplicatedStore, ScannedStore, ScanPage } from '../../links/link-store.ts'
 import type { Clock, Pause } from '../../resilience/deadline.ts'
+import { RejectedWriteError, StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
+import { rejectionOf } from './failed-outcome.ts'
 import { retryUnknown, type Attempted } from './retry-unknown.ts'
 import { integerOf, type Row, stringOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
 import type { StatementKind } from './statement-kinds.ts'
@@ -64,7 +66,7 @@ export function createCassandraLinkStore(
     async insertIfAbsent(link) {
       const values = valuesOf(link)
       values.push(ttlSecondsOf(link, nowMs()))
-      const [row] = await cassandra.execute('lwt', INSERT, values)
+      const [row] = await cassandra.execute('lwt', INSERT, values).catch(rethrowInsert)
       if (wasApplied(row)) return link.writerId
       return uuidOf(row?.['writer_id']) ?? NO_WRITER
     },
@@ -81,6 +83,18 @@ export function createCassandraLinkStore(
       return retryUnknown(() => tryErase(cassandra, { ...change, id }), pause)
     },
   }
+}
+
+/** A TTL that ends after 2038, in a Cassandra with another storage_compatibility_mode than NONE. */
+const TTL_REJECTED = 'maximum supported expiration date'
+const TTL_ALLOWED =
+  'expires_at must be at most 2037-12-19, because this Cassandra removes no row after 2038-01-19 ' +
+  '(setting storage_compatibility_mode)'
+
+function rethrowInsert(error: unknown): never {
+  const rejection = error instanceof StoreError ? rejectionOf(error.cause) : undefined
+  if (rejection?.includes(TTL_REJECTED) !== true) throw error
+  throw new RejectedWriteError(TTL_ALLOWED, error)
 }
 
 /** Rows without a link, whose cells are just expiring, do not make a page incomplete. */

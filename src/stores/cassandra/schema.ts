@@ -30,6 +30,8 @@ const SMALL = `compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_para
 const GRACE_SECONDS = 10 * DAY_SECONDS
 /** Rows that only expire need as long as hints are kept for a node that is down. */
 const EXPIRING_GRACE_SECONDS = 6 * HOUR_SECONDS
+/** How long reports of abuse are kept: REPORT_TTL_MS. */
+const REPORT_SECONDS = 90 * DAY_SECONDS
 
 /** Every step, in order. */
 export const migrations: readonly Migration[] = [
@@ -87,6 +89,25 @@ export const migrations: readonly Migration[] = [
     version: 2,
     about: 'the id of the last change of a link, so that a delayed older change does not apply',
     statements: ['ALTER TABLE KEYSPACE.links ADD IF NOT EXISTS change_id uuid'],
+  },
+  {
+    version: 3,
+    about: 'reports of abuse',
+    statements: [
+      `CREATE TABLE IF NOT EXISTS KEYSPACE.reports (
+        day int,
+        id text,
+        stored int static,
+        short_code text,
+        reason text,
+        details text,
+        contact text,
+        PRIMARY KEY (day, id)
+      ) WITH CLUSTERING ORDER BY (id DESC) AND ${WRITTEN_OFTEN}
+        AND default_time_to_live = ${REPORT_SECONDS}
+        AND gc_grace_seconds = ${EXPIRING_GRACE_SECONDS}
+        AND comment = 'written only by conditional writes; every row expires'`,
+    ],
   },
 ]
 

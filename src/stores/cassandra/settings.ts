@@ -10,6 +10,7 @@ import {
   withDefault,
 } from '../../config/config.ts'
 import { integerSetting, optionalString, readPem } from '../../config/settings.ts'
+import { findTlsProblems } from '../../process/tls-files.ts'
 
 const HOSTS_MAX = 64
 const hostName = /^[0-9A-Za-z_]([0-9A-Za-z_.-]{0,252}[0-9A-Za-z_.])?$/
@@ -147,7 +148,14 @@ const tlsSettings = { CASSANDRA_TLS_CA, CASSANDRA_TLS_CERT, CASSANDRA_TLS_KEY }
 
 /** The checks of settings that depend on each other. */
 export const cassandraDependentSettings = [
-  dependentSettings(tlsSettings, (config) => tlsOf(config).problems),
+  dependentSettings(tlsSettings, (config) => {
+    const files = findTlsProblems({
+      certificate: ['CASSANDRA_TLS_CERT', config.CASSANDRA_TLS_CERT],
+      key: ['CASSANDRA_TLS_KEY', config.CASSANDRA_TLS_KEY],
+      authorities: ['CASSANDRA_TLS_CA', config.CASSANDRA_TLS_CA],
+    })
+    return [...new Set([...tlsOf(config).problems, ...files])]
+  }),
   dependentSettings(loginSettings, loginProblemsOf),
 ]
 

@@ -46,6 +46,10 @@ const READ_ATTEMPT_MS_MAX = 5500
 const SPECULATIVE_READ_AFTER_MS = 40
 /** Above the server's own bounds of a claim, 1.8 and 2 s, so that its error arrives first. */
 const ATTEMPT_MS_MAX = 2200
+/** Above the server's own timeout of a page, 10 s by default, so that its error arrives first. */
+const PAGE_ATTEMPT_MS_MAX = 10_500
+/** Below the timeout of the commands that read pages, 20 s (clients/read-pages.ts). */
+const PAGE_MS_MAX = 12_000
 const SCHEMA_MS_MAX = 30_000
 
 const level = types.consistencies
@@ -76,7 +80,7 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
     profile('majority-read', { ...read, consistency: majority }),
     profile('replica-read', { ...read, consistency: level.localOne }),
     profile('scan', retried),
-    profile('page-read', retried),
+    profile('page-read', { ...retried, readTimeout: PAGE_ATTEMPT_MS_MAX }),
     profile('plain-write', retried),
     profile('schema', { ...once, readTimeout: SCHEMA_MS_MAX, consistency: majority }),
   ]
@@ -102,7 +106,7 @@ export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   'majority-read': runOf('majority-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   'replica-read': runOf('replica-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   scan: runOf('scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
-  'page-read': runOf('page-read', { deadlineMs: 2 * ATTEMPT_MS_MAX, isIdempotent: true }),
+  'page-read': runOf('page-read', { deadlineMs: PAGE_MS_MAX, isIdempotent: true }),
   'plain-write': runOf('plain-write', {
     deadlineMs: 2 * ATTEMPT_MS_MAX,
     isIdempotent: true,

@@ -1,6 +1,6 @@
 // Redis's settings, with the names of envoyproxy/ratelimit, and the connection options derived from
 // them. Reads the files of secrets; does not connect.
-import { ConfigError, type ConfigOf, type Setting } from '../../config/config.ts'
+import { ConfigError, type ConfigOf, fileSettings, type Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
 import { flagSetting, optionalString, stringSetting } from '../../config/settings.ts'
 import type { RedisAuth, RedisConnectionOptions, RedisTls } from './connection-options.ts'
@@ -91,6 +91,9 @@ export function planRedis(config: RedisConfig): RedisPlan {
   return { main: first, perSecond: second, keyPrefix: config.CACHE_KEY_PREFIX }
 }
 
+/** The check of the settings that depend on each other, and of their files. */
+export const redisFiles = fileSettings(redisSettings, planRedis)
+
 /** Derives the options of one server. Throws ConfigError. */
 function planConnection(config: RedisConfig, prefix: Prefix): RedisConnectionOptions {
   return planWithSecretFiles({
@@ -122,7 +125,7 @@ function connectionOf(
   }
   const type = config[`${prefix}TYPE`] ?? 'SINGLE'
   const socketType = config[`${prefix}SOCKET_TYPE`]
-  const url = secretOf('URL')
+  const [url, auth, sentinelAuth] = [secretOf('URL'), secretOf('AUTH'), secretOf('SENTINEL_AUTH')]
   const form = targetForm(type, socketType)
   if (url === undefined) {
     const isFile = config[`${prefix}URL_FILE`] !== undefined
@@ -134,7 +137,6 @@ function connectionOf(
     problems.push(`${prefix}URL must be ${form}: current value is hidden`)
     return undefined
   }
-  const auth = secretOf('AUTH')
   if (auth !== undefined && parsed.auth !== undefined) {
     problems.push(`${prefix}AUTH is set, and ${prefix}URL also contains a password: remove one`)
   }
@@ -142,7 +144,7 @@ function connectionOf(
     target: parsed.target,
     database: parsed.database,
     auth: parseAuth(auth ?? parsed.auth),
-    sentinelAuth: parseAuth(secretOf('SENTINEL_AUTH')),
+    sentinelAuth: parseAuth(sentinelAuth),
     tls: config[`${prefix}TLS`] || parsed.hasTls ? tls : undefined,
     timeoutMs: config[`${prefix}TIMEOUT`],
   }

@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { OperatorError } from '../../process/role.ts'
 import { StoreError } from '../../resilience/store-error.ts'
+import { checkDataFolder } from './data-folder.ts'
 import { durablePragmas } from './durable-pragmas.ts'
 import { READ_PROBE } from './operations.ts'
 import type { Parameter } from './parameters.ts'
@@ -18,6 +19,16 @@ import { startWriterThread, type Writer } from './writer.ts'
 /** A read with these values of its parameters. Rejects with StoreError. */
 type Read<T> = (parameters: Readonly<Record<string, Parameter>>) => Promise<T>
 
+/** The first rows of a read; at least one, unless there is none. */
+interface Slice<T> {
+  readonly rows: readonly T[]
+  /** Whether these are all rows. */
+  readonly isComplete: boolean
+}
+
+/** How long a slice may block the main thread, which serves all requests. */
+const SLICE_MS_MAX = 10
+
 /** The open database. */
 export interface Database {
   readonly writer: Writer
@@ -25,13 +36,18 @@ export interface Database {
   prepareRead<T>(sql: string, read: (row: Row) => T): Read<T | undefined>
   /** Prepares a read of rows of committed data, which blocks this thread; `read` converts each. */
   prepareReadAll<T>(sql: string, read: (row: Row) => T): Read<readonly T[]>
+  /**
+   * Prepares a read of rows of committed data, which blocks this thread for at most 10 ms and one
+   * more row, and then returns the rows so far.
+   */
+  prepareReadSlice<T>(sql: string, read: (row: Row) => T): Read<Slice<T>>
   /** Writes and reads without effect, so that `watch` observes whether both work. Never throws. */
   probe(): Promise<void>
   /** Stops the writer after its pending groups, and closes the files. */
   close(): Promise<void>
 }
 
-/** Opens and migrates the database in `dataDir`. Throws OperatorError. */
+/** Opens and migrates the database in `dataDir`. Throws ConfigError or OperatorError. */
 export async function openDatabase(
   dataDir: string,
   metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>,
@@ -67,7 +83,7 @@ export async function openDatabase(
 function readPreparer(
   reader: DatabaseSync,
   watch: StoreObserver,
-): Pick<Database, 'prepareRead' | 'prepareReadAll'> {
+): Pick<Database, 'prepareRead' | 'prepareReadAll' | 'prepareReadSlice'> {
   const observed =
     <T>(read: (parameters: Parameters<Read<T>>[0]) => T): Read<T> =>
     (parameters) => {
@@ -92,6 +108,18 @@ function readPreparer(
       const statement = reader.prepare(sql)
       return observed((parameters) => statement.all(parameters).map(read))
     },
+    prepareReadSlice(sql, read) {
+      const statement = reader.prepare(sql)
+      return observed((parameters) => {
+        const endMs = performance.now() + SLICE_MS_MAX
+        const rows = []
+        for (const row of statement.iterate(parameters)) {
+          rows.push(read(row))
+          if (performance.now() >= endMs) return { rows, isComplete: false }
+        }
+        return { rows, isComplete: true }
+      })
+    },
   }
 }
 
@@ -110,7 +138,10 @@ function lockFolder(dataDir: string, watch: StoreObserver): DatabaseSync {
     return lock
   } catch (error) {
     lock?.close()
-    if (!(error as Error).message.includes('locked')) throw unusableFolder(dataDir, error)
+    if (!(error as Error).message.includes('locked')) {
+      checkDataFolder(dataDir)
+      throw unusableFolder(dataDir, error)
+    }
     throw new OperatorError(`DATA_DIR ${dataDir} is in use by another process`)
   }
 }

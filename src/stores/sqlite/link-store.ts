@@ -1,4 +1,5 @@
 // Links in SQLite: writes go through the writer thread; `find` reads committed data in this one.
+import { setImmediate } from 'node:timers/promises'
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, ScannedStore, SweptStore } from '../../links/link-store.ts'
 import type { Database } from './database.ts'
@@ -11,7 +12,7 @@ const BEFORE_EVERY_CODE = ''
 /** The links of an open database. */
 export function createSqliteLinkStore(db: Database): LinkStore & ScannedStore & SweptStore {
   const findLink = db.prepareRead(READ_LINK, linkOf)
-  const scanLinks = db.prepareReadAll(SCAN_LINKS, linkOf)
+  const scanLinks = db.prepareReadSlice(SCAN_LINKS, linkOf)
   const read = (row: Row | undefined) => (row === undefined ? undefined : linkOf(row))
   return {
     async insertIfAbsent(link) {
@@ -25,7 +26,17 @@ export function createSqliteLinkStore(db: Database): LinkStore & ScannedStore & 
     async deleteExpired(sweep) {
       return integerOf((await db.writer.run('deleteExpiredLinks', sweep))?.['deleted'])
     },
-    scan: ({ after = BEFORE_EVERY_CODE, max }) => scanLinks({ after, max }),
+    // On a slow disk, a page takes seconds: other requests are served between its slices.
+    async scan({ after = BEFORE_EVERY_CODE, max }) {
+      const links: Link[] = []
+      for (;;) {
+        const cursor = links.at(-1)?.code ?? after
+        const slice = await scanLinks({ after: cursor, max: max - links.length })
+        links.push(...slice.rows)
+        if (slice.isComplete || links.length === max) return links
+        await setImmediate()
+      }
+    },
   }
 }
 

@@ -12,6 +12,7 @@ export interface Operation {
 const LINK =
   'short_code, long_url, created_at, expires_at, creator_id, writer_id, disabled_at, deleted_at'
 const POOL = 'pool, pool_number, minted, claimed, writer_id, secret_fingerprint'
+const REPORT = 'id, short_code, reason, details, contact'
 const INTENT = 'key_hash, body_hash, short_code, writer_id, created_at, expires_at'
 
 /** The columns as they are read: a creator id may exceed the integers that a number represents. */
@@ -23,6 +24,13 @@ export const READ_LINK = `SELECT ${READ_COLUMNS} FROM links WHERE short_code = :
 /** Reads a page of links in the order of their codes. */
 export const SCAN_LINKS = `SELECT ${READ_COLUMNS} FROM links
   WHERE short_code > :after ORDER BY short_code LIMIT :max`
+
+/** Reads one report that has not expired. */
+export const READ_REPORT = `SELECT ${REPORT} FROM reports WHERE id = :id AND id >= :fromId`
+
+/** Reads a page of reports, newest first. */
+export const LIST_REPORTS = `SELECT ${REPORT} FROM reports
+  WHERE id < :before AND id >= :fromId ORDER BY id DESC LIMIT :max`
 
 /** Reads a row that always exists. */
 export const READ_PROBE = 'SELECT 1 AS one FROM code_pools LIMIT 1'
@@ -78,6 +86,18 @@ export const operations = {
   deleteExpiredIntents: {
     write: `DELETE FROM idempotent_creates WHERE key_hash IN (SELECT key_hash
       FROM idempotent_creates WHERE created_at <= :expiredMs LIMIT :max)`,
+    read: 'SELECT changes() AS deleted',
+  },
+  /** The count reads only the index of the ids. */
+  insertReport: {
+    write: `INSERT INTO reports (${REPORT}) SELECT :id, :code, :reason, :details, :contact
+      WHERE (SELECT count(*) FROM reports WHERE id >= :dayId AND id < :nextDayId) < :perDayMax
+      ON CONFLICT DO NOTHING`,
+    read: 'SELECT id FROM reports WHERE id = :id',
+  },
+  deleteExpiredReports: {
+    write: `DELETE FROM reports WHERE id IN (SELECT id FROM reports
+      WHERE id < :fromId LIMIT :max)`,
     read: 'SELECT changes() AS deleted',
   },
   insertPool: {

@@ -38,4 +38,11 @@ export const migrations: readonly string[] = [
    ) WITHOUT ROWID, STRICT;
    CREATE INDEX idempotent_creates_age ON idempotent_creates (created_at);
    CREATE TABLE secrets (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) STRICT;`,
+  `CREATE TABLE reports (
+     id TEXT PRIMARY KEY NOT NULL,
+     short_code TEXT NOT NULL,
+     reason TEXT NOT NULL,
+     details TEXT,
+     contact TEXT
+   ) STRICT;`,
 ]

@@ -6,7 +6,12 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
 import { alerts, renderRules } from '../../../charts/dashboards/alerts.ts'
 import { findPrometheus, runPromtool } from '../../dependencies/prometheus.ts'
-import { type AlertCase, alertCases, disconnectedLimiter } from '../../kit/chart/alert-cases.ts'
+import {
+  type AlertCase,
+  alertCases,
+  disconnectedLimiter,
+  outdatedList,
+} from '../../kit/chart/alert-cases.ts'
 
 const FETCH_MS_MAX = 300_000
 const TEST_MS_MAX = 120_000
@@ -95,6 +100,7 @@ const absent: readonly (readonly [title: string, cases: Readonly<Record<string, 
     'on policies if a limiter that the controller does not know is disconnected',
     { CurtailPoliciesNotProgrammed: disconnectedLimiter },
   ],
+  ['on lists if a pod has another list', { CurtailListNotApplied: outdatedList }],
 ]
 
 test.each(absent)(

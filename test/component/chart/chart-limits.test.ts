@@ -27,6 +27,7 @@ const CONTROLLER = 'shop-curtail-controller'
 const limits = {
   ...{ createTotalPerSecond: 1_000_000, createTotalBurst: 999_999, createPerSecond: 3 },
   ...{ createBurst: 21, redirectPerSecond: 201, redirectBurst: 501 },
+  ...{ reportPerHour: 13, reportBurst: 11 },
   ...{ unknownIpv4PerMinute: 301, unknownIpv6PerMinute: 61 },
 }
 
@@ -66,7 +67,7 @@ function fileRows(objects: readonly KubeObject[]) {
   return rows.filter(([path]) => path?.includes('api_key') !== true)
 }
 
-const units: Readonly<Record<string, string>> = { second: '1s', minute: '1m' }
+const units: Readonly<Record<string, string>> = { second: '1s', minute: '1m', hour: '1h' }
 const inWindows = (rows: readonly (readonly string[])[]) =>
   rows.map((row) => row.map((cell) => units[cell] ?? cell)).sort()
 
@@ -80,7 +81,7 @@ describe.each(helmMajors)('with Helm %d', (major) => {
       render(given, major),
       render({ ...given, policies: { enabled: false } }, major),
     ])
-    expect(policiesOf(policies)).toHaveLength(5)
+    expect(policiesOf(policies)).toHaveLength(6)
     expect(policiesOf(file)).toEqual([])
     const rows = inWindows(compiledRows(policies))
     expect(rows).toEqual(inWindows(fileRows(file)))

@@ -83,11 +83,13 @@ test(
 )
 
 test(
-  'the Job uses baseUrl as its target; with run: false the chart renders only the scenarios',
+  'the Job uses baseUrl and the API key; with run: false the chart renders only the scenarios',
   async () => {
     const [container] = jobOf(await render('a load test of another service'))?.spec.containers ?? []
     expect(container?.command?.at(-1)).toBe('/scripts/code-walker.ts')
     expect(container?.env).toContainEqual({ name: 'BASE_URL', value: 'https://staging.example' })
+    const secretKeyRef = { name: 'staging-key', key: 'value' }
+    expect(container?.env).toContainEqual({ name: 'API_KEY', valueFrom: { secretKeyRef } })
     const alone = await renderChart({
       major: 4,
       values: { loadTest: { enabled: true, run: false } },

@@ -53,6 +53,14 @@ const rejected: readonly [string, Rejected][] = [
     { values: { baseUrl: 'https://cur.tl/x' }, path: 'baseUrl', allowed: /pattern/ },
   ],
   [
+    'a security contact with two mailboxes',
+    {
+      values: { securityContacts: ['mailto:a@b@c'] },
+      path: 'securityContacts.0',
+      allowed: /pattern/,
+    },
+  ],
+  [
     'another status',
     { values: { redirect: { status: 307 } }, path: 'redirect.status', allowed: /301.*302/ },
   ],

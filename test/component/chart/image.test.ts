@@ -79,6 +79,26 @@ test('the image contains no shell, and only /tmp is writable for its user', asyn
 })
 
 test(
+  'curtail is on PATH, and passes its arguments and exit code',
+  async () => {
+    const path = image.config.Env?.find((one) => one.startsWith('PATH=')) ?? ''
+    expect(path.slice('PATH='.length).split(':')).toContain('/bin')
+    const dockerfile = await readFile(new URL('../../../Dockerfile', import.meta.url), 'utf8')
+    expect(dockerfile).toContain(`${path} `)
+    expect(dockerfile).toContain('COPY --chmod=755 k8s/image/bin/curtail /bin/curtail\n')
+    const child = image.start(['link', 'shwo', 'a b'], {}, { command: ['/bin/curtail'] })
+    let output = ''
+    child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    const [exitCode] = (await withinDeadline('the exit', once(child, 'close'))) as [number | null]
+    expect([exitCode, output]).toEqual([
+      2,
+      expect.stringMatching(/^curtail: link requires .*"shwo"/),
+    ])
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'every role runs in the image, and prints its usage',
   async () => {
     const { output } = await runInside(['--help'])

@@ -118,8 +118,8 @@ const unmanaged = / (edit pvc data-POD|scale deploy\/shop-curtail-redirect --rep
 const isOwning = (words: readonly string[]) => {
   const verb = words[1] === '-n' ? words[3] : words[1]
   const line = words.join(' ')
-  const isSecret = line.endsWith('apply -f -') // of the output of `create secret`
-  return owning.test(verb ?? '') && !isSecret && !unmanaged.test(line)
+  const isCreated = / apply (.* )?-f -$/.test(line) // the output of `create secret|configmap`
+  return owning.test(verb ?? '') && !isCreated && !unmanaged.test(line)
 }
 
 test('the kubectl commands take over no field of Helm', () => {

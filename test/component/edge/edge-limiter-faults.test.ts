@@ -83,11 +83,22 @@ function msUntilShared(): Promise<number> {
   )
 }
 
+/** Verifies the local limit of reports of abuse, by the default settings. */
+async function expectLocalReports(): Promise<void> {
+  const client = newClient()
+  const statuses: number[] = []
+  for (let n = 0; n < 12; n++) {
+    statuses.push((await edge.send({ method: 'POST', path: '/abuse', client })).status)
+  }
+  expect(statuses).toEqual([...Array<number>(10).fill(201), 429, 429])
+}
+
 /**
  * Verifies the local limit: each of two clients has its own bucket, and is denied with our problem
  * document.
  */
 async function expectLocalLimits(): Promise<void> {
+  await expectLocalReports()
   for (const client of [newClient(), newClient()]) {
     const responses: RawResponse[] = []
     const startMs = Date.now()

@@ -154,15 +154,38 @@ describe('a request counts', () => {
 
   test('against no limit if it is for a page', async () => {
     const before = await calls()
-    for (const path of ['/', '/docs', '/openapi.json', '/assets/page.css', '/a/b']) {
+    for (const path of ['/', '/docs', '/abuse', '/openapi.json', '/assets/page.css', '/a/b']) {
       const response = await edge.send({ path, client: '192.0.2.40' })
       for (const name of headerNames) expect(headersOf(response, name)).toEqual([])
     }
     expect(await calls()).toBe(before)
   })
 
+  test('as a report, with its own burst, if it is POST /abuse', async () => {
+    const report = (client: string) =>
+      edge.send({
+        method: 'POST',
+        path: '/abuse?x',
+        body: 'link=a',
+        client,
+        headers: { 'X-API-Key': KEY },
+      })
+    const client = '192.0.2.42'
+    for (let left = 9; left >= 0; left--) {
+      const response = await report(client)
+      expect([response.status, limitOf(response)]).toMatchObject([201, { limit: 10 }])
+      expect(limitOf(response).remaining).toBe(left)
+    }
+    const denied = await report(client)
+    expect([denied.status, jsonOf(denied)['rule']]).toEqual([429, 'reports-per-client'])
+    expect(Number(headerOf(denied, 'Retry-After'))).toBeGreaterThan(240)
+    expect((await report('192.0.2.43')).status).toBe(201)
+    expect(limitOf(await create(client)).limit).toBe(20)
+    expect(pod.requests[0]?.headers['x-api-key']).toBeUndefined()
+  })
+
   test('as a create with any method and path that might create', async () => {
-    for (const [at, path] of ['/', '/v1/urls', '/v1//urls', '/abc', '/%761/urls'].entries()) {
+    for (const [at, path] of ['/', '/v1/urls', '/v1//urls', '/abuse', '/%761/urls'].entries()) {
       const response = await edge.send({ method: 'PUT', path, client: '192.0.2.41' })
       expect(limitOf(response).remaining).toBeGreaterThanOrEqual(19 - at)
       expect(limitOf(response).limit).toBe(20)

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
+import { INSECURE_HOST } from '../../kit/http/browser.ts'
 import { focused, shortUrlOn, submit } from '../../kit/http/home-page.ts'
 import { type QrModules, readQr } from '../../kit/http/read-qr.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
@@ -40,7 +41,7 @@ async function qrOn(page: Page): Promise<{ shown: string; fileName: string }> {
 const recentOn = (page: Page) => page.locator('#recent li a').allTextContents()
 
 test.each(scripting)(
-  'the result has a QR code of the short link, also as a file (JavaScript: %s)',
+  'the result has a QR code of the short link, also as a file and on paper (JavaScript: %s)',
   async (javaScriptEnabled) => {
     const page = await visit({ javaScriptEnabled })
     expect(await page.getAttribute('#qr', 'src')).toBeNull()
@@ -49,6 +50,10 @@ test.each(scripting)(
     const shortUrl = await shortUrlOn(page)
     await page.evaluate('document.getElementById("qr").decode()')
     expect(await qrOn(page)).toEqual({ shown: shortUrl, fileName: `${alias}.svg` })
+    await page.emulateMedia({ media: 'print' })
+    const printed = ['short', 'qr', 'create', 'copy', 'qr-download'].map((id) => `#${id}`)
+    const visible = await Promise.all(printed.map((id) => page.isVisible(id)))
+    expect(visible).toEqual([true, true, false, false, false])
   },
   TEST_MS_MAX,
 )
@@ -86,7 +91,14 @@ test(
       shortUrl: `http://localhost/${String(at)}`,
       longUrl: 'https://example.com/<b>',
     }))
-    const foreign = [null, 1, {}, { shortUrl: 'javascript:alert(1)', longUrl: '' }]
+    const web = 'https://example.com/'
+    const foreign = [
+      ...[null, 1, {}, [[]], { shortUrl: web }, { shortUrl: [web], longUrl: web }],
+      ...[
+        { shortUrl: web, longUrl: {} },
+        { shortUrl: 'javascript:alert(1)', longUrl: '' },
+      ],
+    ]
     const store = (value: string) =>
       page.evaluate(`localStorage.setItem('${STORAGE_KEY}', ${JSON.stringify(value)})`)
     await store(JSON.stringify([...foreign, ...links]))
@@ -95,20 +107,28 @@ test(
     await submit(page, { long_url: 'https://example.com/' })
     const shortUrl = await shortUrlOn(page)
     expect(await recentOn(page)).toEqual([shortUrl, ...links.slice(0, 19).map((l) => l.shortUrl)])
-    await store('{')
-    await page.reload()
-    expect(await page.isHidden('#recent')).toBe(true)
+    for (const value of ['{', 'null', '7', '{"filter":1}', '"x"']) {
+      await store(value)
+      await page.reload()
+      expect(await page.isHidden('#recent')).toBe(true)
+    }
+    await submit(page, { long_url: 'https://example.com/' })
+    expect(await recentOn(page)).toEqual([await shortUrlOn(page)])
   },
   TEST_MS_MAX,
 )
 
-test(
-  'the page creates links without storage, and then shows no recent links',
-  async () => {
+test.each([
+  ['disabled', 'Object.defineProperty(window, "localStorage", { get() { throw Error() } })'],
+  [
+    'full',
+    'Storage.prototype.setItem = () => { throw new DOMException("", "QuotaExceededError") }',
+  ],
+])(
+  'the page creates links if its storage is %s, and then shows no recent links',
+  async (_state, script) => {
     const page = await visit()
-    await page.addInitScript(
-      'Object.defineProperty(window, "localStorage", { get() { throw new Error("disabled") } })',
-    )
+    await page.addInitScript(script)
     await page.reload()
     await submit(page, { long_url: 'https://example.com/' })
     await shortUrlOn(page)
@@ -140,7 +160,7 @@ test.each(scripting)(
   async (javaScriptEnabled) => {
     const page = await visit({ javaScriptEnabled })
     const alias = javaScriptEnabled ? 'spring-js' : 'spring-pl'
-    const input = { long_url: 'https://example.com/', custom_alias: alias }
+    const input = { long_url: `https://${INSECURE_HOST}/`, custom_alias: alias }
     expect(await page.isHidden('#suggestion')).toBe(true)
     await submit(page, input)
     expect(await shortUrlOn(page)).toContain((await page.textContent('#prefix')) ?? '')
@@ -150,7 +170,7 @@ test.each(scripting)(
     expect(suggested).toMatch(/^spring-[0-9a-f]{2}$/)
     expect(await page.isVisible('#suggestion-use')).toBe(javaScriptEnabled)
     if (javaScriptEnabled) {
-      expect(await page.textContent('#status')).toBe(`Perhaps available: ${suggested}`)
+      expect(await page.textContent('#status')).toContain(`Perhaps available: ${suggested}`)
       await page.click('#suggestion-use')
       expect(await page.isHidden('#suggestion')).toBe(true)
       await page.click('#submit')

@@ -201,9 +201,9 @@ test(
 
 describe('the command exits with', () => {
   const usage: Record<string, [args: readonly string[], expected: RegExp]> = {
-    'no file': [[], /import requires one FILE, or -: 0 are given/],
-    'two files': [['a', 'b', '--format=csv'], /2 are given/],
-    'no format': [['a'], /--format must be one of yourls, shlink, .*ndjson: none is given/],
+    'no file': [[], /import requires FILE\|-: none is given/],
+    'two files': [['a', 'b', '--format=csv'], /import takes only FILE\|-: "b" is extra/],
+    'no format': [['a'], /--format=FORMAT, one of yourls, shlink, .*ndjson: none is given/],
     'an unknown format': [['a', '--format', 'xml'], /: it is "xml"/],
     'a bad rate': [['a', '--format=csv', '--rate=0'], /--rate must be an integer from 1 to/],
     'an unknown option': [['a', '--format=csv', '--force'], /--force/],

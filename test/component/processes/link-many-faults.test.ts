@@ -37,7 +37,7 @@ test('if the first link fails, the other changes are in the summary', async () =
 test.each([
   ['--target-host=com', /^curtail: --target-host must not be a host of one label, .*: it is "com"/],
   ['--target-host=a.com:80', /^curtail: --target-host must not have a port \(all ports are sel/],
-  ['--creator=1 --creator=2', /: --creator is given more than once\n/],
+  ['--creator=1 --creator=2', /: --creator is given 2 times: it is allowed once\n/],
 ])('%s changes nothing', async (args, message) => {
   const run = await operate(args.split(' '))
   expect(run).toMatchObject({ exitCode: 2, stdout: '' })

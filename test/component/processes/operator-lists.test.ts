@@ -9,6 +9,7 @@ import { parseApiKeys } from '../../../src/create/api-keys.ts'
 import { ENTRIES_MAX } from '../../../src/resolve/blocked/build-blocked-table.ts'
 import { pause } from '../../../src/resilience/deadline.ts'
 import { findStrace } from '../../dependencies/strace.ts'
+import { type ActionSink, startActionSink } from '../../kit/processes/action-sink.ts'
 import { roleArguments } from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 
@@ -19,16 +20,22 @@ const HOSTS_OF_FILE = 500_000
 const LOCKED_MS = 5000
 
 let folder: string
+let sink: ActionSink
 
 beforeEach(async () => {
+  sink = await startActionSink()
   folder = await mkdtemp(join(tmpdir(), 'curtail-lists-'))
 })
 afterEach(async () => {
+  sink.close()
   await rm(folder, { recursive: true })
 })
 
 const pathOf = (name: string) => join(folder, name)
-const environment = () => ({ API_KEYS: pathOf('keys'), BLOCKED_TARGETS: pathOf('blocked') })
+const environment = () => {
+  const files = { API_KEYS: pathOf('keys'), BLOCKED_TARGETS: pathOf('blocked') }
+  return { ...files, ADMIN_URL: sink.url }
+}
 const run = (...args: string[]) => runCurtail(args, environment())
 const contentOf = (name: string) => readFile(pathOf(name), 'utf8')
 const printed = (stdout: string) => ({ exitCode: 0, stdout, stderr: '' })
@@ -67,7 +74,7 @@ test(
       ['shop', '42', '2099-01-31T00:00:00Z', 'active'],
     ])
     const json = await run('key', 'list', '--json')
-    expect(JSON.parse(json.stdout)).toMatchObject([
+    expect(JSON.parse(`[${json.stdout.trim().replaceAll('\n', ',')}]`)).toMatchObject([
       { name: 'shop', creator_id: '42', expires_at: '2099-01-31T00:00:00Z', state: 'active' },
       { name: 'other', creator_id: creator, expires_at: null, state: 'active' },
     ])
@@ -178,7 +185,7 @@ test(
     )
     expect(await run('block', 'list')).toEqual(printed('evil.example\nsites.example/bad\n'))
     expect(await run('block', 'list', '--json')).toEqual(
-      printed('["evil.example","sites.example/bad"]\n'),
+      printed('{"entry":"evil.example"}\n{"entry":"sites.example/bad"}\n'),
     )
     const matchOf = (url: string, ...more: string[]) =>
       run('block', 'list', '--match', url, ...more)
@@ -250,24 +257,24 @@ test(
 )
 
 const mistakes: Record<string, [args: string, expected: RegExp]> = {
-  'no verb': ['key', /key requires create, list or revoke: it is ""/],
-  'an unknown verb': ['block burn x.example', /add, remove, list or import: it is "burn"/],
-  'no name': ['key create', /key create requires one NAME: 0 are given/],
-  'two names': ['key create a b', /key create requires one NAME: 2 are given/],
-  'no name to revoke': ['key revoke', /at least one NAME: 0 are given/],
-  'a name for list': ['key list a', /key list requires no NAME: 1 are given/],
+  'no verb': ['key', /key requires one of the commands create, list, revoke: none is given/],
+  'an unknown verb': ['block burn x.example', /add, remove, list, import: it is "burn"/],
+  'no name': ['key create', /key create requires NAME: none is given/],
+  'two names': ['key create a b', /key create takes only NAME: "b" is extra/],
+  'no name to revoke': ['key revoke', /key revoke requires NAME\.\.\.: none is given/],
+  'a name for list': ['key list a', /key list takes no arguments: "a" is extra/],
   'an invalid name': ['key create Shop', /1 to 63 of the characters .*: it is "Shop"/],
   'an invalid creator': ['key create a --creator=0', /1 to 9223372036854775807: it is "0"/],
   'a creator that is too large': ['key create a --creator=9223372036854775808', /--creator must/],
   'an invalid date': ['key create a --expires=2099-02-30', /such as 2027-.*: it is "2099-02-30"/],
   'a date in the past': ['key create a --expires=2020-01-01', /in the future/],
-  'an option of another verb': ['key list --creator=1', /key list does not take --creator/],
-  'an unknown option': ['block list --all', /block takes --json, --match and --skip-faulty: /],
-  'no entry': ['block add', /block add requires at least one ENTRY/],
+  'an option of another verb': ['key list --creator=1', /key list has no option --creator: /],
+  'an unknown option': ['block list --all', /block list has no option --all: allowed are/],
+  'no entry': ['block add', /block add requires ENTRY\.\.\.: none is given/],
   'an invalid entry': ['block add a.example *.b', /"\*\.b" must not be a pattern: .* allowed are/],
-  'an operand of list': ['block list a.example', /block list takes only options: 1 are given/],
+  'an operand of list': ['block list a.example', /block list takes no arguments: "a.exa/],
   'a URL of no link': ['block list --match=a.example', /http\(s\) URL: it is "a.example"/],
-  'no file': ['block import', /block import requires one FILE, or -: 0 are given/],
+  'no file': ['block import', /block import requires FILE\|-: none is given/],
 }
 
 describe('a command exits with 2, prints one line and changes nothing for', () => {

@@ -1,7 +1,9 @@
-// The first start by a new user, with production packages only: `npm start` prints its address and
-// two commands, which a shell runs as printed; Ctrl-C stops all of its processes.
+// The first start by a new user, on a copy of the checkout without packages: `npm start` installs
+// what the program loads, also Node.js, and prints its address and two commands, which a shell runs
+// as printed; Ctrl-C stops all of its processes.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,6 +11,12 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findCurl } from '../../dependencies/curl.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
+import {
+  addLinkedNode,
+  announcedSize,
+  megabytesOf,
+  SIZE_TOLERANCE,
+} from '../../kit/processes/installation.ts'
 import { roleArguments } from '../../kit/processes/role-process.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -16,6 +24,8 @@ const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const TEST_MS_MAX = 60_000
 const INSTALL_MS_MAX = 600_000
+/** The size of `node_modules` after the first start, on disk. */
+const INSTALLED_MB_MAX = 200
 
 let folder: string
 
@@ -27,13 +37,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** A copy of the checkout with the packages that `npm ci --omit=dev` installs. */
-async function copyWithoutDevPackages(to: string): Promise<void> {
+/** Copies the checkout, as a clone has it. */
+async function copyCheckout(to: string): Promise<void> {
   const tracked = (await run('git', ['ls-files'], { cwd: root })).stdout.trim().split('\n')
   const top = new Set(tracked.map((path) => path.split('/')[0] ?? ''))
   for (const name of top) await cp(join(root, name), join(to, name), { recursive: true })
-  const install = ['ci', '--omit=dev', '--loglevel=error']
-  await run('npm', install, { cwd: to, timeout: INSTALL_MS_MAX })
 }
 
 /** Collects the output of a process. */
@@ -56,46 +64,79 @@ async function groupOf(leader: number): Promise<number[]> {
   return found
 }
 
+/** Runs `npm start` until it serves; `use` receives its output. Ctrl-C must then stop it. */
+async function withStarted(
+  checkout: string,
+  use: (output: string) => Promise<void>,
+): Promise<{ readonly output: string }> {
+  const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, 'start') }
+  // A process group of its own, as in a terminal: Ctrl-C reaches npm and all of its children.
+  const child = spawn('npm', ['start'], { cwd: checkout, env, detached: true })
+  const leader = child.pid ?? 0
+  const output = outputOf(child)
+  const exited = new Promise((resolve) => child.on('exit', resolve))
+  try {
+    const isGreeted = () => output.text.includes('Ctrl-C stops it.') || child.exitCode !== null
+    await waitFor('the greeting', isGreeted, INSTALL_MS_MAX)
+    await use(output.text)
+    process.kill(-leader, 'SIGINT')
+    await exited
+    await waitFor('all of its processes to exit', async () => (await groupOf(leader)).length === 0)
+    return { output: output.text }
+  } finally {
+    for (const pid of await groupOf(leader)) process.kill(pid, 'SIGKILL')
+  }
+}
+
+/** Runs the two commands of the greeting, as printed. */
+async function tryGreeting(output: string): Promise<void> {
+  const base = /Curtail listens on (http:\/\/localhost:\d+)\./.exec(output)?.[1] ?? ''
+  const commands = output.split('\n').filter((line) => line.startsWith('  curl '))
+  expect(commands).toHaveLength(2)
+  const [create = '', resolve = ''] = commands
+  const { stdout } = await run('sh', ['-c', create])
+  const shortUrl = String((JSON.parse(stdout) as Record<string, unknown>)['short_url'])
+  expect(resolve).toContain(shortUrl)
+  expect(shortUrl.startsWith(`${base}/`)).toBe(true)
+  const redirect = (await run('sh', ['-c', resolve])).stdout
+  expect(redirect).toMatch(/^HTTP\/1\.1 302 /)
+  expect(redirect).toMatch(/^location: https:\/\/example\.com\/\r$/im)
+}
+
 test(
-  'npm start prints two commands that create a link and resolve it; Ctrl-C stops it',
+  'npm start installs what the program loads, and prints two commands to try; Ctrl-C stops it',
   async () => {
     await findCurl()
     const checkout = join(folder, 'checkout')
-    await copyWithoutDevPackages(checkout)
-    const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, 'start') }
-    // A process group of its own, as in a terminal: Ctrl-C reaches npm and all of its children.
-    const child = spawn('npm', ['start'], { cwd: checkout, env, detached: true })
-    const leader = child.pid ?? 0
-    const output = outputOf(child)
-    const exited = new Promise((resolve) => child.on('exit', resolve))
-    try {
-      await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
-      const base = /Curtail listens on (http:\/\/localhost:\d+)\./.exec(output.text)?.[1] ?? ''
-      const commands = output.text.split('\n').filter((line) => line.startsWith('  curl '))
-      expect(commands).toHaveLength(2)
-      const [create = '', resolve = ''] = commands
-      const { stdout } = await run('sh', ['-c', create])
-      const shortUrl = String((JSON.parse(stdout) as Record<string, unknown>)['short_url'])
-      expect(resolve).toContain(shortUrl)
-      expect(shortUrl.startsWith(`${base}/`)).toBe(true)
-      const redirect = (await run('sh', ['-c', resolve])).stdout
-      expect(redirect).toMatch(/^HTTP\/1\.1 302 /)
-      expect(redirect).toMatch(/^location: https:\/\/example\.com\/\r$/im)
+    await copyCheckout(checkout)
+    await addLinkedNode(checkout)
+    const modules = join(checkout, 'node_modules')
+    const node = join(modules, `node-${process.platform}-${process.arch}`)
 
-      process.kill(-leader, 'SIGINT')
-      await exited
-      await waitFor(
-        'all of its processes to exit',
-        async () => (await groupOf(leader)).length === 0,
-      )
-      expect(output.text).toContain('"msg":"stopped"')
-      expect(output.text).not.toContain('installing packages')
-      expect(output.text).not.toMatch(/npm (ERR|error)/i)
-    } finally {
-      for (const pid of await groupOf(leader)) process.kill(pid, 'SIGKILL')
-    }
+    const first = await withStarted(checkout, tryGreeting)
+    const [, count] = /installing (\d+) packages and Node\.js [\d.]+, /.exec(first.output) ?? []
+    expect(first.output).toContain(`curtail: ${count} of ${count} packages\n`)
+    expect(first.output).toContain('"msg":"stopped"')
+    expect(first.output).not.toMatch(/npm (ERR|error)/i)
+    const [installed, announced] = [await megabytesOf(modules), announcedSize(first.output)]
+    expect(installed).toBeLessThanOrEqual(INSTALLED_MB_MAX)
+    expect(Math.abs(installed / announced - 1)).toBeLessThan(SIZE_TOLERANCE)
+    const withoutNode = installed - (await megabytesOf(node))
+    const documented = /\(about (\d+) MB, or (\d+) MB if you have\s+Node\.js/.exec(
+      await readFile(join(root, 'README.md'), 'utf8'),
+    )
+    expect(Number(documented?.[1])).toBe(announced)
+    expect(Math.abs(withoutNode / Number(documented?.[2]) - 1)).toBeLessThan(SIZE_TOLERANCE)
+    expect((await readdir(node)).sort()).toEqual(expect.arrayContaining(['LICENSE', 'bin']))
+    expect(existsSync(join(node, 'include'))).toBe(false)
+    const packages = await readdir(modules)
+    expect(packages).toEqual(expect.arrayContaining(['express', 'ioredis', 'zod']))
+    for (const name of ['jest', 'typescript', 'eslint']) expect(packages).not.toContain(name)
+
+    const second = await withStarted(checkout, tryGreeting)
+    expect(second.output).not.toContain('curtail: ')
   },
-  TEST_MS_MAX + INSTALL_MS_MAX,
+  2 * TEST_MS_MAX + INSTALL_MS_MAX,
 )
 
 test(
@@ -140,37 +181,6 @@ test(
     expect(help.stdout).toMatch(/^Usage: curtail pool status/)
     const failed = run('npm', ['run', '-s', 'curtail', '--', 'link', 'burn', 'x'], { cwd: root })
     await expect(failed).rejects.toMatchObject({ code: 2, stdout: '' })
-  },
-  TEST_MS_MAX,
-)
-
-test(
-  'processes that start at the same time install the packages once',
-  async () => {
-    const checkout = join(folder, 'concurrent')
-    const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
-      packages: Record<string, { version: string }>
-    }
-    const path = 'node_modules/yaml'
-    const dependencies = { yaml: packages[path]?.version }
-    const manifest = { name: 'few-packages', version: '1.0.0', dependencies }
-    const lock = {
-      ...manifest,
-      lockfileVersion: 3,
-      packages: { '': manifest, [path]: packages[path] },
-    }
-    await mkdir(join(checkout, 'src'), { recursive: true })
-    await cp(join(root, 'src/launch.js'), join(checkout, 'src/launch.js'))
-    await writeFile(join(checkout, 'package.json'), JSON.stringify({ ...manifest, type: 'module' }))
-    await writeFile(join(checkout, 'package-lock.json'), JSON.stringify(lock))
-    const launch = () => run(process.execPath, ['src/launch.js'], { cwd: checkout })
-    const launched = await Promise.all([launch(), launch(), launch()])
-    expect(launched.map(({ stdout }) => stdout)).toEqual(Array(3).fill(process.execPath))
-    expect(launched.filter(({ stderr }) => stderr.includes('installing packages'))).toHaveLength(1)
-    await rm(join(checkout, 'node_modules'), { recursive: true })
-    await writeFile(join(checkout, '.install-lock'), '999999999') // of a process that was killed
-    expect((await launch()).stderr).toContain('installing packages')
-    expect(await readdir(checkout)).not.toContain('.install-lock')
   },
   TEST_MS_MAX,
 )

@@ -66,7 +66,7 @@ describe('ratelimit-check', () => {
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       const path = 'curtail.route_create.client'
       const lines = run.stdout.split('\n')
-      expect(lines[0]).toBe('no faults: 1 file, 4 rules, 1 domain (curtail)')
+      expect(lines[0]).toBe('no faults: 1 file, 5 rules, 1 domain (curtail)')
       expect(lines[2]?.split(/ {2,}/)).toEqual([
         path,
         'token_bucket',
@@ -77,7 +77,7 @@ describe('ratelimit-check', () => {
       ])
       expect(run.stdout.match(/^warning: .*/gm)).toEqual([
         'warning: on Redis Cluster only keys with equal hash tags are counted atomically; ' +
-          'rules that require it (deny_consumes: false): 4 of 4',
+          'rules that require it (deny_consumes: false): 5 of 5',
       ])
       expect(run.stdout).toContain(
         `\ncurtail: ${descriptor}\n` +
@@ -169,15 +169,15 @@ describe('ratelimit-check', () => {
   )
 
   test.each([
-    [[], 'ratelimit-check requires one or more FILES or folders'],
+    [[], 'ratelimit-check requires FILE...: none is given; see curtail ratelimit-check --help'],
     [
       [shipped, '--descriptor', 'create'],
       '--descriptor must be key=value,key=value ...: it is "create"',
     ],
     [
       [shipped, '--quick'],
-      'ratelimit-check takes --descriptor, --domain, --merge-domains and --allowance: ' +
-        "Unknown option '--quick'",
+      'ratelimit-check has no option --quick: allowed are --descriptor, --domain, ' +
+        '--merge-domains, --allowance, --json; see curtail ratelimit-check --help',
     ],
     [
       [shipped, 'GOOD', '--descriptor', 'a=b'],

@@ -244,7 +244,7 @@ describe('the start fails on', () => {
         'domain: shop\ndescriptors:\n  - key: ""\n  - key: a\n    rate_limit: {unit: eon}\n'
       const { root, env } = await settings(yaml)
       const run = await runCurtail(['ratelimit'], env)
-      expect(run.exitCode).toBe(1)
+      expect(run.exitCode).toBe(2)
       expect(run.stderr).toContain(':3: descriptor has empty key')
       expect(run.stderr).toContain(":5: invalid rate limit unit 'eon'")
       await rm(root, { recursive: true })

@@ -18,6 +18,7 @@ import { killTwoNodes } from '../../soak/two-down.ts'
 import { expireRound } from '../../kit/links/expired-links.ts'
 import { type ManyMachines, startManyMachines } from '../../kit/processes/many-machines.ts'
 import { createRandom, newSeed } from '../../kit/random.ts'
+import { importRound } from '../../kit/transfer/import-round.ts'
 import { hangTwoNodes, killAllNodes } from '../../kit/links/store-outage.ts'
 
 const SETUP_MS_MAX = 900_000 // may have to download Java, Maven, the jars and Redis
@@ -131,6 +132,29 @@ test(
     const { before, tiers } = await expireRound(machines)
     expect(before).toBeGreaterThan(0)
     expect(tiers).toEqual(['memory', 'cache', 'store'])
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'every kind of row is imported once, exported by each process, and redirected if active',
+  async () => {
+    const { exitCodes, summaries, exported, expected, lookups } = await importRound(machines, 'i-')
+    expect(exitCodes).toEqual([3, 0, 0, 3]) // 3: a conflict and an invalid row
+    const rejected = { ROWS: 9, CONFLICT: 1, INVALID: 1, EXPIRED: 1, FAILED: 0 }
+    expect(summaries).toMatchObject([
+      { ...rejected, CREATED: 4, REPLACED: 1, EXISTS: 1 },
+      { ...rejected, CREATED: 0, REPLACED: 1, EXISTS: 5 },
+    ])
+    expect(exported).toEqual([expected, expected])
+    const [redirects, notFound] = [
+      ['redirect', 'redirect'],
+      [404, 404],
+    ]
+    expect(lookups).toEqual({
+      ...{ active: redirects, expiring: redirects, replaced: redirects },
+      ...{ disabled: notFound, deleted: notFound },
+    })
   },
   TEST_MS_MAX,
 )

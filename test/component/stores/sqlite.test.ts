@@ -148,7 +148,7 @@ test('a file that is not a database, or not a folder, is rejected with an error'
   expect(await openError(dataDir)).toMatchObject({ name: 'OperatorError', message: unusable })
   const file = join(dataDir, 'file')
   await writeFile(file, '')
-  expect(await openError(file)).toMatchObject({ name: 'OperatorError', message: unusable })
+  expect(await openError(file)).toMatchObject({ name: 'ConfigError', message: unusable })
 })
 
 test('500 writes of one event-loop turn share one transaction', async () => {

@@ -150,7 +150,7 @@ test('standalone exits immediately if it cannot create its folder', async () => 
   const startedMs = performance.now()
   const run = await runCurtail(['standalone'], { DATA_DIR: '/proc/foo/data' })
   const error = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
-  expect(run).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(error) })
+  expect(run).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringMatching(error) })
   expect(performance.now() - startedMs).toBeLessThan(10_000)
 })
 

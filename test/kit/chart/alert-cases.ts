@@ -106,6 +106,22 @@ export const disconnectedLimiter: AlertCase = {
   ],
 }
 
+const listed = (of: string) => ours('listEntries', { of, labels: 'list="blocked-targets"' })
+const listFaults = ours('listFaults', { of: 'create', labels: 'list="api-keys"' })
+
+/**
+ * A redirect pod applies no change of a list that changes every minute, or then each change a
+ * minute after the others; no line is faulty.
+ */
+export const outdatedList: AlertCase = {
+  series: [
+    { series: listed('create'), firing: '100+1x', recovered: '121+1x' },
+    { series: listed('redirect'), firing: '100x', recovered: '120+1x' },
+    gauge(ours('listEntries', { of: 'create', labels: 'list="api-keys"' }), 7, 7),
+    gauge(listFaults, 0, 0),
+  ],
+}
+
 /** The cases by alert. */
 export const alertCases = {
   CurtailRedirectBurnFast: {
@@ -170,6 +186,7 @@ export const alertCases = {
   CurtailDomainWithoutRules: {
     series: [counter(ours('domainNotFound', { of: 'ratelimit', labels: 'domain="edge"' }), 9, 0)],
   },
+  CurtailListNotApplied: { series: [gauge(listFaults, 2, 0)] },
   CurtailStoreUnavailable: {
     series: [gauge(ours('cassandraMajority', { of: 'create' }), 0, 1), gauge(info('create'), 1, 1)],
   },

@@ -77,6 +77,7 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
   'TLS at the edge': {
     values: {
       baseUrl: 'https://cur.tl',
+      securityContacts: ['mailto:security-team@my-site.example', 'https://my-site.example/a-b'],
       edge: { tls: { enabled: true, existingSecret: 'cert' }, allowance: { enabled: true } },
     },
   },
@@ -203,7 +204,10 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
   },
   'a load test of another service': {
     values: {
-      loadTest: { enabled: true, scenario: 'code-walker', baseUrl: 'https://staging.example' },
+      loadTest: {
+        ...{ enabled: true, scenario: 'code-walker', baseUrl: 'https://staging.example' },
+        apiKey: { existingSecret: 'staging-key', key: 'value' },
+      },
     },
   },
   'pools filled by another process': { values: { pools: { mode: 'off' } } },

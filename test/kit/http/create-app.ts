@@ -4,7 +4,10 @@ import { type ClientKeys, noClientKeys } from '../../../src/create/client-keys.t
 import { createCreateApp } from '../../../src/http/create/app.ts'
 import { createBodySchema } from '../../../src/http/create/create-request.ts'
 import { noLimits, type RequestLimits } from '../../../src/http/limit-requests.ts'
+import type { ReportStore } from '../../../src/links/report-store.ts'
+import type { Clock } from '../../../src/resilience/deadline.ts'
 import { listen } from '../../../src/http/serve.ts'
+import { createMemoryReportStore } from '../stores/memory-report-store.ts'
 import { warn } from '../warn.ts'
 import { createLog } from '../../../src/telemetry/log.ts'
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts'
@@ -12,7 +15,7 @@ import type { CreateOutcome, CreateRequest } from '../../../src/create/create-li
 
 /** A running app. */
 export interface RunningCreateApp {
-  /** The URL that it listens on; its BASE_URL is https://curtail.example. */
+  /** The URL that it listens on; its BASE_URL is by default https://curtail.example. */
   readonly url: string
   readonly metrics: Metrics
   /** The create requests so far. */
@@ -26,19 +29,38 @@ export const BASE_URL = 'https://curtail.example'
 /** The only target that it blocks. */
 export const BLOCKED_TARGET = 'https://blocked.example/'
 
+/** How to start it. */
+interface StartOptions {
+  readonly keys?: ClientKeys
+  readonly limits?: RequestLimits
+  readonly reports?: ReportStore
+  readonly securityContacts?: readonly string[]
+  readonly baseUrl?: string
+  readonly nowMs?: Clock
+}
+
 /** Starts the app; `outcome` returns the outcome of a valid request. */
 export async function startCreateApp(
   outcome: (request: CreateRequest) => CreateOutcome,
   {
     keys = noClientKeys,
     limits = noLimits,
-  }: { readonly keys?: ClientKeys; readonly limits?: RequestLimits } = {},
+    reports = createMemoryReportStore(),
+    securityContacts = [],
+    baseUrl = BASE_URL,
+    nowMs = Date.now,
+  }: StartOptions = {},
 ): Promise<RunningCreateApp> {
   const metrics = createMetrics()
   const requests: CreateRequest[] = []
+  const ownHosts = new Set(['curtail.example'])
   const deps = {
-    baseUrl: BASE_URL,
-    schema: createBodySchema(new Set(['curtail.example'])),
+    baseUrl,
+    ownHosts,
+    reports,
+    securityContacts,
+    nowMs,
+    schema: createBodySchema(ownHosts),
     create: (request: CreateRequest) => {
       requests.push(request)
       return Promise.resolve(outcome(request))
@@ -50,7 +72,7 @@ export async function startCreateApp(
     log: createLog({ role: 'test', level: 'silent' }),
   }
   const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
-  listener.attach({ baseUrl: BASE_URL, app: createCreateApp(deps) })
+  listener.attach({ baseUrl, app: createCreateApp(deps) })
   return {
     url: `http://127.0.0.1:${listener.port}`,
     metrics,

@@ -26,6 +26,11 @@ template:
           - { name: SHAPE, value: {{ $test.shape }} }
           - { name: OUT_FOLDER, value: /results }
           - { name: K6_AUTO_EXTENSION_RESOLUTION, value: "false" }
+          {{- if ($test.apiKey).existingSecret }}
+          - name: API_KEY
+            valueFrom:
+              secretKeyRef: { name: {{ $test.apiKey.existingSecret | quote }}, key: {{ $test.apiKey.key | quote }} }
+          {{- end }}
           {{- range $name, $value := $test.env }}
           - { name: {{ $name | quote }}, value: {{ $value | quote }} }
           {{- end }}

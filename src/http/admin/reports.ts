@@ -1,0 +1,87 @@
+// `GET /admin/reports` and `GET /admin/reports/{id}`: reports of abuse, in pages, newest first. The
+// API does not filter by code or reason: each page reads a bounded number of reports.
+import type { Request, RequestHandler } from 'express'
+import { isReportId, receivedAtMs, type Report } from '../../links/report.ts'
+import { REPORT_PAGE_MAX, type ReportPage, type ReportStore } from '../../links/report-store.ts'
+import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
+import { invalidRequest } from '../field-faults.ts'
+import { type FieldFault, type Problem, sendProblem } from '../problem.ts'
+
+const LIMIT_DEFAULT = 50
+const names: ReadonlySet<string> = new Set(['before', 'since', 'limit'])
+const notFound: Problem = { name: 'not-found', detail: 'No report has this id, or it has expired' }
+const unavailable: Problem = {
+  name: 'store-unavailable',
+  detail: 'The store has not returned the reports: retry the request',
+}
+
+/** Responds with a page of reports. */
+export function listReports(reports: Pick<ReportStore, 'list'>, baseUrl: string): RequestHandler {
+  return async (req, res) => {
+    const page = parsePage(req.url)
+    if ('fault' in page) {
+      sendProblem(res, invalidRequest([page.fault]), baseUrl)
+      return
+    }
+    const listed = await resultOrFailed(reports.list(page))
+    if (listed === 'failed') {
+      sendProblem(res, unavailable, baseUrl)
+      return
+    }
+    const next = listed.length < page.max ? null : (listed.at(-1)?.id ?? null)
+    res.set('Cache-Control', 'no-store').json({ reports: listed.map(renderReport), next })
+  }
+}
+
+/** Responds with one report. */
+export function showReport(
+  reports: Pick<ReportStore, 'find'>,
+  baseUrl: string,
+): RequestHandler<{ id: string }> {
+  return async (req: Request<{ id: string }>, res) => {
+    const { id } = req.params
+    const report = isReportId(id) ? await resultOrFailed(reports.find(id)) : undefined
+    if (report === undefined) sendProblem(res, notFound, baseUrl)
+    else if (report === 'failed') sendProblem(res, unavailable, baseUrl)
+    else res.set('Cache-Control', 'no-store').json(renderReport(report))
+  }
+}
+
+/** The page that the path and query `url` selects, or why it selects none. */
+function parsePage(url: string): ReportPage | { readonly fault: FieldFault } {
+  const { searchParams } = new URL(url, 'http://localhost')
+  for (const name of searchParams.keys()) {
+    if (!names.has(name))
+      return faultOf('unknown-field', `${JSON.stringify(name)} is not before, since or limit`)
+    if (searchParams.getAll(name).length > 1)
+      return faultOf('duplicate', `${name} occurs more than once`)
+  }
+  const before = searchParams.get('before') ?? undefined
+  if (before !== undefined && !isReportId(before)) {
+    const cause = `before must be the id of a report: it is ${JSON.stringify(before)}`
+    return faultOf('invalid-type', cause)
+  }
+  const since = searchParams.get('since') ?? undefined
+  const sinceMs = since === undefined ? undefined : Date.parse(since)
+  if (Number.isNaN(sinceMs)) {
+    const cause = `since must be a time in RFC 3339: it is ${JSON.stringify(since)}`
+    return faultOf('invalid-type', cause)
+  }
+  const limit = searchParams.get('limit') ?? String(LIMIT_DEFAULT)
+  const max = /^\d{1,9}$/.test(limit) ? Number(limit) : 0
+  if (max < 1 || max > REPORT_PAGE_MAX) {
+    const allowed = `an integer from 1 to ${REPORT_PAGE_MAX}`
+    return faultOf('out-of-range', `limit must be ${allowed}: it is ${JSON.stringify(limit)}`)
+  }
+  return { before, sinceMs, max }
+}
+
+/** The parameters are not in the body: as for headers, the pointer is empty. */
+function faultOf(code: string, cause: string) {
+  return { fault: { pointer: '', code, detail: `Cannot list reports: ${cause}` } }
+}
+
+function renderReport({ id, code, reason, details, contact }: Report) {
+  const receivedAt = new Date(receivedAtMs(id)).toISOString()
+  return { id, received_at: receivedAt, short_code: code, reason, details, contact }
+}
