@@ -217,6 +217,9 @@ test(
     await shOrThrow(helm('install', 'books'))
     await shOrThrow(helm('upgrade', 'books'))
     await writeFile(join(folder, 'pools.yaml'), 'pools: {}\n')
+    for (const list of ['blocked-targets.txt', 'api-keys.ndjson']) {
+      await writeFile(join(folder, list), '# a corrected list\n')
+    }
     const rules = join(chartFolder, 'files', 'rate-limits.yaml')
     await shOrThrow(`cp ${rules} rate-limits.yaml`)
     const certificate = '-newkey rsa:2048 -nodes -keyout tls.key -out tls.crt -subj /CN=s -days 1'

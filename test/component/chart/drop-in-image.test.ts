@@ -226,7 +226,7 @@ test(
     }
     const help = { exitCode: 0, output: expect.stringContaining('Usage: curtail ratelimit\n') }
     expect(await run(start(['--help'], {}))).toEqual(help)
-    const error = expect.stringContaining('ratelimit takes no arguments: shop')
+    const error = expect.stringContaining('ratelimit takes no arguments: "shop"')
     expect(await run(start(['shop'], {}))).toEqual({ exitCode: 2, output: error })
     // `command` of docker-compose does not replace the entry point.
     const child = image.start([...command, '--help'])

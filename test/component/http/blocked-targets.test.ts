@@ -85,7 +85,7 @@ test('the form of the home page rejects a blocked target', async () => {
     body: new URLSearchParams({ long_url: 'https://evil.example/' }),
   })
   expect(response.status).toBe(422)
-  expect(await response.text()).toContain('The operator of this service blocks the target')
+  expect(await response.text()).toContain('The operator of this service blocks this target')
 })
 
 test('an imported link with a blocked target is stored, but does not redirect', async () => {

@@ -135,7 +135,7 @@ describe('the limit of creates', () => {
     expect([denied.status, limitsOf(denied)]).toEqual([429, [3, 0]])
     expect(headerOf(denied, 'Content-Type')).toBe('text/html; charset=utf-8')
     expect(headerOf(denied, 'Retry-After')).toMatch(/^[1-5]$/)
-    expect(denied.body.toString()).toContain('The limit creates is used up')
+    expect(denied.body.toString()).toMatch(/Too many requests\. Please retry in [1-5] s\./)
   })
 
   test('has one bucket for each client', async () => {
