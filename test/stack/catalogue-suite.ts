@@ -99,6 +99,7 @@ async function causeEvents(stack: Stack): Promise<void> {
   const client = createTestClient(`127.0.0.1:${String(limiter?.port)}`)
   await client.call({ domain: 'nowhere', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] })
   client.close()
+  await reportAbuse(stack, codes)
   await corruptEntry(stack)
   await underLoad(
     startRedirects(codes, () => stack.port),
@@ -111,6 +112,18 @@ async function causeEvents(stack: Stack): Promise<void> {
       }
     },
   )
+}
+
+async function reportAbuse(stack: Stack, [code = '']: readonly string[]): Promise<void> {
+  const httpClient = openHttpClient(stack.port)
+  const report = {
+    method: 'POST',
+    path: '/abuse',
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ link: code, reason: 'spam' }).toString(),
+  }
+  expect((await httpClient.send(requestFrom(newAddress(), report))).status).toBe(201)
+  httpClient.close()
 }
 
 /** A redirect pod reads a cache entry that is not in the format of the pods. */
