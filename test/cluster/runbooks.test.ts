@@ -65,7 +65,15 @@ beforeAll(async () => {
   await runner.saveCodeSecret(CODE_SECRET.name)
   await writeFile(join(runner.folder, 'pools.yaml'), 'pools: {}\n')
   await copyFile(shippedRules, join(runner.folder, 'rate-limits.yaml'))
+  await fillList('configmap', 'blocked-targets', { data: { 'blocked-targets.txt': 'a.example\n' } })
+  await fillList('secret', 'api-keys', { stringData: { 'api-keys.ndjson': '# no keys\n' } })
 }, INSTALL_MS_MAX)
+
+/** Writes an operator list of the release: the runbooks save and restore it. */
+async function fillList(kind: string, list: string, content: object): Promise<void> {
+  const patch = ['--type=merge', '--patch', JSON.stringify(content), '--namespace', RELEASE]
+  await kubectl('patch', kind, `${FULL_NAME}-${list}`, ...patch)
+}
 
 afterAll(async () => {
   await portForwards.stop()
