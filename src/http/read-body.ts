@@ -1,5 +1,6 @@
 // Reads a complete request body, up to a size limit.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Problem } from './problem.ts'
 
 /** Size limit of a body, in bytes. */
 export const BODY_BYTES_MAX = 16 * 1024
@@ -7,6 +8,16 @@ export const BODY_BYTES_MAX = 16 * 1024
 /** The body, or why it could not be read; `aborted`: the client disconnected. */
 export type ReadBody = Buffer | 'too-large' | 'aborted'
 
+/** The problem for a body over the size limit. */
+export const bodyTooLarge: Problem = {
+  name: 'body-too-large',
+  detail: `The body must have at most ${BODY_BYTES_MAX} bytes`,
+}
+
+/** The Content-Type of JSON. */
+export const jsonType = /^application\/json[\t ]*(;|$)/i
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
 const expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i
 
 /**
@@ -40,4 +51,13 @@ export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Rea
       resolve('aborted')
     })
   })
+}
+
+/** The value of a JSON body; a problem if the body is not JSON in UTF-8. */
+export function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
+  try {
+    return { json: JSON.parse(utf8.decode(bytes)) as unknown }
+  } catch {
+    return { problem: { name: 'malformed-json', detail: 'The body must be JSON in UTF-8' } }
+  }
 }

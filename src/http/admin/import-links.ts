@@ -4,6 +4,7 @@ import type { BatchImporter } from '../../transfer/import-batch.ts'
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type ImportResult } from '../../transfer/import-result.ts'
 import { invalidRequest } from '../field-faults.ts'
 import { type Problem, sendProblem } from '../problem.ts'
+import { jsonType } from '../read-body.ts'
 import { recordAction, recordFaults } from './audit.ts'
 
 /** Dependencies of the route. */
@@ -14,7 +15,6 @@ export interface ImportRouteDeps {
 }
 
 const ndjsonType = /^application\/x-ndjson[\t ]*(;|$)/i
-const jsonType = /^application\/json[\t ]*(;|$)/i
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const wrongType: Problem = {

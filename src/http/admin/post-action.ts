@@ -8,7 +8,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { type BodyRule, invalidBody } from '../field-faults.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { type Problem, sendProblem } from '../problem.ts'
-import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
+import { bodyTooLarge, jsonType, parseJson, readBody } from '../read-body.ts'
 import { clientOf } from './audit.ts'
 
 /** Names or targets of one action in the log; it counts the others. */
@@ -72,8 +72,6 @@ const rule: BodyRule = {
   members: ['action', 'outcome', 'count', 'keys', 'creator', 'targets'],
   body: 'The body must be a JSON object with the member action',
 }
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-const jsonType = /^application\/json[\t ]*(;|$)/i
 
 /** Dependencies of the route. */
 export interface ActionDeps {
@@ -109,25 +107,11 @@ async function readAction(
   }
   const bytes = await readBody(req, res)
   if (bytes === 'aborted') return bytes
-  if (bytes === 'too-large') {
-    const detail = `The body must have at most ${BODY_BYTES_MAX} bytes`
-    return { problem: { name: 'body-too-large', detail } }
-  }
-  const json = parseJson(bytes)
-  if (json === undefined) {
-    return { problem: { name: 'malformed-json', detail: 'The body must be JSON in UTF-8' } }
-  }
-  const parsed = shape.safeParse(json, { reportInput: true })
+  if (bytes === 'too-large') return { problem: bodyTooLarge }
+  const body = parseJson(bytes)
+  if ('problem' in body) return body
+  const parsed = shape.safeParse(body.json, { reportInput: true })
   return parsed.success
     ? { action: parsed.data }
     : { problem: invalidBody(parsed.error.issues, rule) }
-}
-
-/** `undefined` if the bytes are not JSON in UTF-8. */
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(utf8.decode(bytes)) as unknown
-  } catch {
-    return undefined
-  }
 }

@@ -11,11 +11,11 @@ import { type RequestLimits, setLimitHeaders } from '../limit-requests.ts'
 import { type AbuseView, renderAbusePage, renderReportedPage } from '../pages/abuse.ts'
 import { sendPage } from '../pages/send-page.ts'
 import { sendProblem } from '../problem.ts'
-import { readBody } from '../read-body.ts'
+import { bodyTooLarge, readBody } from '../read-body.ts'
 import { abuseFormOf, parseAbuseForm, type ParsedAbuseForm } from './abuse-form.ts'
 import { boundInserts, type InsertReport } from './abuse-insert.ts'
 import { formType, notForm } from './decode-form.ts'
-import { bodyTooLarge, isEncoded } from './post-link.ts'
+import { isEncoded } from './post-link.ts'
 
 const DAY_SECONDS = 86_400
 

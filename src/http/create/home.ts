@@ -6,18 +6,12 @@ import { renderHomePage, type ShownLink } from '../pages/home.ts'
 import { sendPage } from '../pages/send-page.ts'
 import { inEachLanguage, stringsFor } from '../pages/strings/negotiate.ts'
 import { type Problem, problemHeaders, problemTypes, sendProblem } from '../problem.ts'
-import { readBody } from '../read-body.ts'
+import { bodyTooLarge, readBody } from '../read-body.ts'
 import { admitCreate } from './admit-create.ts'
 import { parseCreateBody } from './create-request.ts'
 import { formType, notForm } from './decode-form.ts'
 import { emptyForm, type ParsedForm, parseForm, placeProblem } from './home-form.ts'
-import {
-  bodyTooLarge,
-  type CreateRouteDeps,
-  createdLink,
-  isEncoded,
-  requestOf,
-} from './post-link.ts'
+import { type CreateRouteDeps, createdLink, isEncoded, requestOf } from './post-link.ts'
 
 /** The handler of GET /. */
 export function getHome({ baseUrl, keys }: Pick<CreateRouteDeps, 'baseUrl' | 'keys'>) {

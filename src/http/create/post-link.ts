@@ -5,7 +5,7 @@ import type { CreateOutcome, CreateRequest } from '../../create/create-link.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { invalidRequest } from '../field-faults.ts'
-import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
+import { bodyTooLarge, jsonType, parseJson, readBody } from '../read-body.ts'
 import type { RequestLimits } from '../limit-requests.ts'
 import { admitCreate, type Admission } from './admit-create.ts'
 import { type CreateBody, type createBodySchema, parseCreateBody } from './create-request.ts'
@@ -30,8 +30,6 @@ export interface CreatedLink {
   readonly replayed: boolean
 }
 
-const jsonType = /^application\/json[\t ]*(;|$)/i
-const utf8 = new TextDecoder('utf-8', { fatal: true })
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
 /** The handler of the route. */
@@ -107,12 +105,6 @@ const targetBlocked: Problem = {
   detail: 'The operator of this service blocks the target of long_url',
 }
 
-/** The problem for a body over the size limit. */
-export const bodyTooLarge: Problem = {
-  name: 'body-too-large',
-  detail: `The body must have at most ${BODY_BYTES_MAX} bytes`,
-}
-
 function parseRequest(
   deps: CreateRouteDeps,
   req: IncomingMessage,
@@ -140,14 +132,6 @@ export function isEncoded({ headers }: IncomingMessage): boolean {
 
 /** The encodings in the detail of a 415. */
 export const notEncoded = 'without Content-Encoding, nor any Transfer-Encoding but chunked'
-
-function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
-  try {
-    return { json: JSON.parse(utf8.decode(bytes)) as unknown }
-  } catch {
-    return { problem: { name: 'malformed-json', detail: 'The body must be JSON in UTF-8' } }
-  }
-}
 
 function problemOf(
   kind: Exclude<CreateOutcome['kind'], 'created'>,

@@ -1,11 +1,10 @@
 // The descriptions of the OpenAPI document as HTML: paragraphs, and code between backticks.
 import { problemTypes } from '../problem.ts'
-import { html, type Html } from './html.ts'
+import { html, type Html, renderCode } from './html.ts'
 
 /** Renders one paragraph. The name of a problem type links to its page. */
 export function inline(description: string): Html[] {
-  return description.split('`').map((segment, at) => {
-    if (at % 2 === 0) return html`${segment}`
+  return renderCode(description, (segment) => {
     const code = html`<code>${segment}</code>`
     return Object.hasOwn(problemTypes, segment)
       ? html`<a href="/problems/${segment}">${code}</a>`

@@ -34,9 +34,10 @@ function markupOf(value: HtmlValue): string {
   return String(value).replace(/[&<>"']/g, (character) => entities[character] ?? '')
 }
 
-/** Renders a sentence: what is between backticks is code. */
-export function renderCode(sentence: string): Html[] {
-  return sentence
-    .split('`')
-    .map((segment, at) => (at % 2 === 1 ? html`<code>${segment}</code>` : html`${segment}`))
+/** Renders a sentence: what is between backticks is code, which `code` may render. */
+export function renderCode(
+  sentence: string,
+  code = (segment: string) => html`<code>${segment}</code>`,
+): Html[] {
+  return sentence.split('`').map((segment, at) => (at % 2 === 1 ? code(segment) : html`${segment}`))
 }
