@@ -84,6 +84,51 @@ describe('a link', () => {
   )
 })
 
+test('allowedBy is kept in the last target read, until a target is stored', () => {
+  const anyStep = fc.record({
+    action: fc.constantFrom('read', 'read', 'read', 'allow', 'allow', 'put', 'put', 'delete'),
+    at: fc.nat({ max: 199 }),
+    back: fc.nat({ max: 2 }),
+  })
+  const anyBounds = fc.constantFrom(
+    { linksMax: 8, targetBytesMax: 4096, codes: 12 }, // evicts links
+    { linksMax: 512, targetBytesMax: 2 ** 16, codes: 200 }, // grows
+  )
+  const anySteps = fc.array(anyStep, { minLength: 300, maxLength: 600 })
+  let kept = 0
+  fc.assert(
+    fc.property(anySteps, anyBounds, (steps, { codes, ...bounds }) => {
+      const links = createTargetTable(bounds)
+      const allowed = new Map<string, number>()
+      /** The last targets read, the newest first. */
+      let last: { code: string; link: CachedTarget }[] = []
+      let isKept = false
+      for (const [i, { action, at, back }] of steps.entries()) {
+        const code = `c${(at % codes).toString(36)}`
+        if (action === 'read') {
+          const link = back === 0 ? links.getFresh(code, 1000) : links.get(code)
+          if (link === undefined) continue
+          expect([code, link.allowedBy]).toEqual([code, allowed.get(code)])
+          if (link.allowedBy !== undefined) kept++
+          last = [{ code, link }, ...last.slice(0, 2)]
+          isKept = true
+        } else if (action === 'allow') {
+          const target = last[back]
+          if (target === undefined) continue
+          target.link.allowedBy = i
+          if (isKept && back === 0) allowed.set(target.code, i)
+        } else {
+          if (action === 'delete') links.delete(code)
+          else links.put(code, cachedTargetOf(`https://x.example/${i}`))
+          if (action === 'put') isKept = false
+          allowed.delete(code)
+        }
+      }
+    }),
+  )
+  expect(kept).toBeGreaterThan(100)
+})
+
 describe('a full table', () => {
   const codeOf = (i: number) => `c${i.toString(36)}`
 

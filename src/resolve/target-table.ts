@@ -2,7 +2,7 @@
 // entry, garbage collection would cost more than all other work of a redirect. Bounded: evicts the
 // oldest targets, or the oldest entry of a full set. The caller checks whether a link has expired.
 import type { Target } from '../links/decide-redirect.ts'
-import { createCodeSlots } from './code-slots.ts'
+import { type CodeSlots, createCodeSlots } from './code-slots.ts'
 import { createTargetRing } from './target-ring.ts'
 
 /** A cached target, and when it may be served. Times are Unix milliseconds. */
@@ -15,7 +15,11 @@ export interface CachedTarget extends Target {
   readonly untilMs: number
 }
 
-/** Targets by code. They stay here when they are no longer fresh, to be served as stale. */
+/**
+ * Targets by code. They stay here when they are no longer fresh, to be served as stale. A change of
+ * `allowedBy` in a target that was read is kept if it comes before the next call that returns or
+ * stores a target.
+ */
 export interface TargetTable {
   /**
    * The target, if `nowMs` is within the period in which it may be served without a lookup. A
@@ -32,8 +36,11 @@ export interface TargetTable {
 const INITIAL_SLOTS = 64
 const LENGTH_MAX = 0xffff
 
-/** Numeric fields of each slot, and their count; EXPIRES is NaN for a link that never expires. */
-const [READ_AT, FROM, UNTIL, EXPIRES, POSITION, FIELDS] = [0, 1, 2, 3, 4, 5] as const
+/**
+ * Numeric fields of each slot, and their count. EXPIRES is NaN for a link that never expires,
+ * ALLOWED_BY for a target that no list has allowed.
+ */
+const [READ_AT, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, FIELDS] = [0, 1, 2, 3, 4, 5, 6] as const
 
 /** Creates an empty table, which grows up to its bounds; both must be powers of two. */
 export function createTargetTable(bounds: {
@@ -51,20 +58,19 @@ export function createTargetTable(bounds: {
     const slot = slots.select(code) ? slots.find() : -1
     return slot >= 0 && isPresent(slot) ? slot : -1
   }
+  let [last, lastSlot]: [CachedTarget | undefined, number] = [undefined, 0]
+  /** Copies `allowedBy` of the last target read to its slot, before `put` changes the slot. */
+  const keepAllowedBy = () => {
+    if (last?.allowedBy !== undefined) fields[lastSlot * FIELDS + ALLOWED_BY] = last.allowedBy
+    last = undefined
+  }
   const read = (slot: number): CachedTarget | undefined => {
     if (slot < 0) return undefined
+    keepAllowedBy()
     const longUrl = targets.read(fieldAt(slot, POSITION), lengths[slot] ?? 0)
-    return withTimes(longUrl, fields, slot * FIELDS)
-  }
-  const grow = () => {
-    const [oldFields, oldLengths] = [fields, lengths]
-    fields = new Float64Array(fields.length * 2)
-    lengths = new Uint16Array(lengths.length * 2)
-    slots = slots.doubled((from, to) => {
-      fields.set(oldFields.subarray(from * FIELDS, (from + 1) * FIELDS), to * FIELDS)
-      lengths[to] = oldLengths[from] ?? 0
-    })
-    oldFields.buffer.transfer(0) // frees it immediately
+    lastSlot = slot
+    last = withFields(longUrl, fields, slot * FIELDS)
+    return last
   }
   /** Finds a free slot, or else grows the table or, at its bound, reuses the oldest of the set. */
   const slotFor = (code: string): number => {
@@ -75,7 +81,7 @@ export function createTargetTable(bounds: {
       if (fieldAt(slot, POSITION) < fieldAt(oldest, POSITION)) oldest = slot
     }
     if (slots.count >= bounds.linksMax) return oldest
-    grow()
+    ;({ slots, fields, lengths } = doubled({ slots, fields, lengths }))
     slots.select(code)
     return slotFor(code)
   }
@@ -87,6 +93,7 @@ export function createTargetTable(bounds: {
     },
     get: (code) => read(find(code)),
     put(code, link) {
+      keepAllowedBy()
       if (!slots.select(code)) return
       const existing = slots.find()
       if (link.longUrl.length > Math.min(LENGTH_MAX, bounds.targetBytesMax)) {
@@ -98,7 +105,7 @@ export function createTargetTable(bounds: {
       const position = targets.write(link.longUrl, isReusable ? fieldAt(slot, POSITION) : undefined)
       slots.take(slot)
       lengths[slot] = link.longUrl.length
-      writeTimes(fields, slot * FIELDS, link)
+      writeFields(fields, slot * FIELDS, link)
       fields[slot * FIELDS + POSITION] = position
     },
     delete(code) {
@@ -107,22 +114,43 @@ export function createTargetTable(bounds: {
   }
 }
 
-/** `longUrl` with the times that `fields` contains from index `offset`. */
-function withTimes(longUrl: string, fields: Float64Array, offset: number): CachedTarget {
+interface Entries {
+  readonly slots: CodeSlots
+  readonly fields: Float64Array<ArrayBuffer>
+  readonly lengths: Uint16Array<ArrayBuffer>
+}
+
+/** Moves the entries to twice as many slots. */
+function doubled(old: Entries): Entries {
+  const fields = new Float64Array(old.fields.length * 2)
+  const lengths = new Uint16Array(old.lengths.length * 2)
+  const slots = old.slots.doubled((from, to) => {
+    fields.set(old.fields.subarray(from * FIELDS, (from + 1) * FIELDS), to * FIELDS)
+    lengths[to] = old.lengths[from] ?? 0
+  })
+  old.fields.buffer.transfer(0) // frees it immediately
+  return { slots, fields, lengths }
+}
+
+/** `longUrl` with what `fields` contains from index `offset`. */
+function withFields(longUrl: string, fields: Float64Array, offset: number): CachedTarget {
   const expiresAtMs = fields[offset + EXPIRES] ?? Number.NaN
+  const allowedBy = fields[offset + ALLOWED_BY] ?? Number.NaN
   return {
     longUrl,
     expiresAtMs: Number.isNaN(expiresAtMs) ? null : expiresAtMs,
     readAtMs: fields[offset + READ_AT] ?? 0,
     fromMs: fields[offset + FROM] ?? 0,
     untilMs: fields[offset + UNTIL] ?? 0,
-    allowedBy: undefined, // so that setting it later does not change the layout of the object
+    // Always set, so that a change does not change the layout of the object.
+    allowedBy: Number.isNaN(allowedBy) ? undefined : allowedBy,
   }
 }
 
-function writeTimes(fields: Float64Array, offset: number, link: CachedTarget): void {
+function writeFields(fields: Float64Array, offset: number, link: CachedTarget): void {
   fields[offset + READ_AT] = link.readAtMs
   fields[offset + FROM] = link.fromMs
   fields[offset + UNTIL] = link.untilMs
   fields[offset + EXPIRES] = link.expiresAtMs ?? Number.NaN
+  fields[offset + ALLOWED_BY] = link.allowedBy ?? Number.NaN
 }

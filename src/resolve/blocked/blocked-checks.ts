@@ -1,0 +1,52 @@
+// The checks of creates and redirects against the list of blocked targets that is in use.
+import type { BlockedTargets } from '../../links/blocked-targets.ts'
+import type { Target } from '../../links/decide-redirect.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+
+/** Creates the checks of targets. A check counts the targets that are blocked. */
+export interface BlockedChecks {
+  /** The check of new links. Imported links are not checked: their redirects are. */
+  ofCreates(): (longUrl: string) => boolean
+  /**
+   * The check of redirects. It compares a target object once with a version of the list and, if
+   * the list allows it, stores the version in the object. The next check is then usually the
+   * comparison of two numbers: a hot link stays in memory as this object, and the table of targets
+   * keeps the version for the next object that it creates. The targets of links never change.
+   */
+  ofRedirects(): (target: Target) => boolean
+}
+
+/** A list, with the number of the load that created it: equal numbers are the same list. */
+export interface ListVersion extends BlockedTargets {
+  readonly version: number
+}
+
+/** Creates the checks; `current` returns the list in use, `undefined` if it has no entries. */
+export function createBlockedChecks(
+  current: () => ListVersion | undefined,
+  metrics: Pick<Metrics, 'blocked'>,
+): BlockedChecks {
+  return {
+    ofCreates() {
+      const counter = metrics.blocked.labels('create')
+      return (longUrl) => {
+        if (current()?.has(longUrl) !== true) return false
+        counter.inc()
+        return true
+      }
+    },
+    ofRedirects() {
+      const counter = metrics.blocked.labels('redirect')
+      return (target) => {
+        const list = current()
+        if (list === undefined || target.allowedBy === list.version) return false
+        if (list.has(target.longUrl)) {
+          counter.inc()
+          return true
+        }
+        target.allowedBy = list.version
+        return false
+      }
+    },
+  }
+}
