@@ -158,15 +158,17 @@ test('each line that the pods use is listed, and can be revoked', () => {
 
 test('revoking removes the copies of a key too, and returns their names', () => {
   const key = generateApiKey()
-  const lines = [newKey('a', { key }), newKey('b', { key }), newKey('c')].map((one) =>
+  const creatorId = 7n
+  const lines = [newKey('a', { key }), newKey('b', { key, creatorId }), newKey('c')].map((one) =>
     contentAfter('', one),
   )
   const documents = [documentOf(lines.join(''))]
   const { keys } = listApiKeys(documents, NOW_MS)
   expect(keys.map(({ state }) => state)).toEqual(['active', 'ignored', 'active'])
   for (const name of ['a', 'b']) {
-    const { contents, found, copies } = revokeApiKeys(documents, [name])
+    const { contents, found, copies, creatorIds } = revokeApiKeys(documents, [name])
     expect(contents.get('keys')).toBe(lines[2])
+    expect(Object.fromEntries(creatorIds)).toEqual({ a: '42', b: '7' })
     expect([[...found], [...copies]]).toEqual([[name], [name === 'a' ? 'b' : 'a']])
   }
   const { hashes } = revokeApiKeys([documentOf(lines[0] ?? '')], ['a'])

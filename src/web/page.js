@@ -1,12 +1,13 @@
 // Avoids the reload of the home page: sends the form to the API, shows the result in the elements
-// that the server rendered, and copies or shares the short link. The form also works without this
-// file. It sends requests only to /v1/urls and /{code}.svg of its own origin.
+// that the server rendered, and shares the short link. The form also works without this file. It
+// sends requests only to /v1/urls and /{code}.svg of its own origin.
 
 /** The deadline of a response; the server's own deadline is earlier. */
 const RESPONSE_MS_MAX = 15_000
-const COPIED_MS = 2000
 const DAY_MS = 86_400_000
 const DAYS_MAX = 3650
+/** From this wait on, the time of a retry has a date. */
+const DATED_SECONDS_MIN = 43_200
 
 /** @param {string} id */
 function element(id) {
@@ -20,7 +21,6 @@ function element(id) {
 
 const form = /** @type {HTMLFormElement} */ (element('create'))
 const submit = /** @type {HTMLButtonElement} */ (element('submit'))
-const copy = /** @type {HTMLButtonElement} */ (element('copy'))
 const share = /** @type {HTMLButtonElement} */ (element('share'))
 const short = /** @type {HTMLAnchorElement} */ (element('short'))
 const qr = /** @type {HTMLImageElement} */ (element('qr'))
@@ -53,8 +53,6 @@ lifetime.addEventListener('input', () => {
   showLifetime()
 })
 date.addEventListener('input', showLifetime)
-copy.addEventListener('click', () => void copyLink())
-copy.hidden = false
 share.addEventListener('click', () => void shareLink())
 share.hidden = typeof navigator.share !== 'function'
 form.addEventListener('submit', (event) => {
@@ -74,6 +72,7 @@ async function create() {
     showLink({ ...outcome.created, longUrl: JSON.parse(body).long_url })
   } else {
     result.hidden = true
+    statusLine.textContent = '' // it may announce the previous link
     showProblem(outcome, sent)
   }
 }
@@ -112,13 +111,15 @@ function showLifetime() {
   const days = daysChosen()
   const isValid = days !== undefined && days >= 1 && days <= DAYS_MAX
   const instant = isValid ? inWords(new Date(Date.now() + days * DAY_MS)) : ''
-  const { expires, expiresNever, faults } = strings
+  const { expires, expiresNever, chooseDate, faults } = strings
   expiryHint.textContent =
     days === undefined
       ? expiresNever
       : isValid
         ? fill(expires, { instant })
-        : faults['out-of-range']
+        : Number.isNaN(days)
+          ? chooseDate
+          : faults['out-of-range']
 }
 
 /** The date after some days, as the value of a date field. @param {number} days */
@@ -168,7 +169,7 @@ async function send({ body, key }, sent) {
  */
 function faultsOf({ status, headers }, { type, detail, errors }, sent) {
   const name = status === 429 ? 'rate-limited' : (String(type).split('/').at(-1) ?? '')
-  const values = { alias: sent[alias.id].trim(), seconds: headers.get('Retry-After') ?? '…' }
+  const values = { alias: sent[alias.id].trim(), instant: instantAfter(headers) }
   const faults = new Map()
   const listed = Array.isArray(errors) ? errors.filter(Boolean) : []
   for (const { pointer, code, detail } of listed) {
@@ -187,6 +188,17 @@ function faultsOf({ status, headers }, { type, detail, errors }, sent) {
     faults.set('', fill(isUnconfirmed ? strings.unconfirmed : other, values))
   }
   return { faults, isTaken: name === 'alias-taken' }
+}
+
+/**
+ * The time at which a retry is admitted: a number of seconds would not stay true.
+ * @param {Headers} headers
+ */
+function instantAfter(headers) {
+  const seconds = Number(headers.get('Retry-After')) || 1
+  const instant = new Date(Math.ceil(Date.now() / 1000 + seconds) * 1000)
+  const dateStyle = seconds < DATED_SECONDS_MIN ? undefined : 'medium'
+  return instant.toLocaleString(strings.locale, { dateStyle, timeStyle: 'medium' })
 }
 
 /** Replaces placeholders in braces. @param {string} template @param {Record<string, string>} by */
@@ -228,7 +240,6 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
   expiry.replaceChildren(expiryOf(expiresAt))
   qr.src = qrDownload.href = `${new URL(shortUrl).pathname}.svg`
   statusLine.textContent = fill(strings.ready, { url: shortUrl })
-  copy.textContent = strings.copy
   form.reset()
   for (const input of inputs) {
     input.value = '' // a faulty form from the server resets to its values
@@ -238,8 +249,9 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
   showLifetime()
   result.hidden = false
   result.focus()
-  // For recent.js; the page works without it.
-  document.dispatchEvent(new CustomEvent('link-created', { detail: { shortUrl, longUrl } }))
+  // For recent.js and copy.js; the page works without them.
+  const detail = { shortUrl, longUrl, expiresAt }
+  document.dispatchEvent(new CustomEvent('link-created', { detail }))
 }
 
 /** @param {string | null} expiresAt */
@@ -268,24 +280,6 @@ function setPending(pending) {
   isPending = pending
   submit.setAttribute('aria-disabled', String(pending))
   submit.textContent = pending ? strings.submitting : strings.submit
-}
-
-async function copyLink() {
-  const isCopied = await writeClipboard(short.href)
-  copy.textContent = isCopied ? strings.copied : strings.selected
-  statusLine.textContent = isCopied ? strings.copiedStatus : strings.selectedStatus
-  if (isCopied) setTimeout(() => void (copy.textContent = strings.copy), COPIED_MS)
-}
-
-/** @param {string} text */
-async function writeClipboard(text) {
-  try {
-    await navigator.clipboard.writeText(text) // absent if the page was loaded over plain HTTP
-    return true
-  } catch {
-    getSelection()?.selectAllChildren(short)
-    return document.execCommand('copy')
-  }
 }
 
 async function shareLink() {

@@ -4,7 +4,10 @@
 const STORAGE_KEY = 'curtail.recent-links'
 const LINKS_MAX = 20
 
-/** @typedef {{ shortUrl: string, longUrl: string }} RecentLink */
+/**
+ * `expiresAt` is RFC 3339, or `null` if the link never expires; earlier releases did not store it.
+ * @typedef {{ shortUrl: string, longUrl: string, expiresAt?: string | null }} RecentLink
+ */
 
 /** @param {string} id */
 function element(id) {
@@ -18,6 +21,7 @@ const list = element('recent-list')
 const clear = element('recent-clear')
 const statusLine = element('status')
 const urlInput = element('long_url')
+const strings = JSON.parse(element('create').dataset.strings ?? '')
 
 document.addEventListener('link-created', (event) => {
   const { detail } = /** @type {CustomEvent<RecentLink>} */ (event)
@@ -72,17 +76,43 @@ function showLinks(links) {
 }
 
 /** @param {RecentLink} link */
-function renderLink({ shortUrl, longUrl }) {
+function renderLink({ shortUrl, longUrl, expiresAt }) {
   const item = document.createElement('li')
   const short = document.createElement('a')
-  const target = document.createElement('p')
   const code = document.createElement('span')
   const codeAt = shortUrl.lastIndexOf('/') + 1
   short.href = shortUrl
   code.textContent = shortUrl.slice(codeAt)
   short.append(shortUrl.slice(0, codeAt), document.createElement('wbr'), code)
-  target.className = 'target'
-  target.textContent = longUrl
-  item.append(short, target)
+  const copy = document.createElement('button')
+  copy.type = 'button'
+  copy.className = 'copy quiet' // copy.js copies
+  copy.textContent = strings.copy
+  const qr = document.createElement('a')
+  qr.className = 'button quiet'
+  qr.href = `${shortUrl}.svg`
+  qr.textContent = strings.recentQr
+  const line = document.createElement('div')
+  line.className = 'line'
+  line.append(short, copy, qr)
+  const details = [longUrl, expiryOf(expiresAt)].filter((sentence) => sentence !== '')
+  item.append(line, ...details.map(renderDetail))
   return item
+}
+
+/** @param {string} sentence */
+function renderDetail(sentence) {
+  const detail = document.createElement('p')
+  detail.className = 'target'
+  detail.textContent = sentence
+  return detail
+}
+
+/** In the time zone of the browser; empty if the link never expires. @param {unknown} expiresAt */
+function expiryOf(expiresAt) {
+  const atMs = typeof expiresAt === 'string' ? Date.parse(expiresAt) : Number.NaN
+  if (Number.isNaN(atMs)) return ''
+  const { locale, recentExpires, recentExpired } = strings
+  const instant = new Date(atMs).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' })
+  return `${atMs > Date.now() ? recentExpires : recentExpired} ${instant}`
 }

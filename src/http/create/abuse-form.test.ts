@@ -1,13 +1,16 @@
 // The validation of a report: which links are of this service, and the message at each field.
 import { describe, expect, test } from '@jest/globals'
 import { reportReasons } from '../../links/report.ts'
+import { de } from '../pages/strings/de.ts'
+import { en } from '../pages/strings/en.ts'
 import { parseAbuseForm, reportedCode } from './abuse-form.ts'
 
 const ownHosts = new Set(['cur.tl', 'short.example', '[2001:db8::1]'])
-const parse = (form: string | Buffer) => parseAbuseForm(Buffer.from(form), ownHosts)
+const parse = (form: string | Buffer, strings = en) =>
+  parseAbuseForm(Buffer.from(form), { ownHosts, strings })
 const valid = { link: 'abc', reason: 'spam', details: '', contact: '' }
-const parseFields = (change: Record<string, string>) =>
-  parse(new URLSearchParams({ ...valid, ...change }).toString())
+const parseFields = (change: Record<string, string>, strings = en) =>
+  parse(new URLSearchParams({ ...valid, ...change }).toString(), strings)
 const faultsOf = (change: Record<string, string>) => {
   const { parsed } = parseFields(change)
   return 'report' in parsed ? {} : parsed.faults
@@ -50,14 +53,24 @@ test('every field has its own message', () => {
     entered: fields,
     parsed: {
       faults: {
-        link: expect.stringMatching(/^The link must be a short link of cur\.tl or short\.example/),
-        reason: 'The reason must be phishing, malware, spam, illegal or other',
-        details: expect.stringMatching(/^The details must not contain control characters/),
-        contact: expect.stringMatching(/^The contact must be an e-mail address/),
+        link: expect.stringMatching(
+          /^The link must be a short link of cur\.tl, short\.example or \[/,
+        ),
+        reason: 'Choose one of the reasons.',
+        details: 'The details must not contain control characters.',
+        contact: 'Enter an e-mail address of at most 254 characters, or leave the field empty.',
       },
     },
   })
   expect(faultsOf({ link: '' })).toEqual({ link: expect.stringMatching(/^The link is required/) })
+})
+
+test('the messages are in the language of the page', () => {
+  const link = expect.stringMatching(/^Der Link fehlt: .* von cur\.tl, short\.example oder \[/)
+  const details = 'Die Einzelheiten dürfen höchstens 2000 Zeichen lang sein, es sind aber 2001.'
+  const { parsed } = parseFields({ link: '', details: 'x'.repeat(2001) }, de)
+  expect(parsed).toEqual({ faults: { link, details } })
+  expect(parse('more=', de).parsed).toMatchObject({ message: de.abuse.messages.fields })
 })
 
 describe('the details', () => {
@@ -65,7 +78,7 @@ describe('the details', () => {
     const longest = 'a\r\n'.repeat(999) + 'ab'
     expect(faultsOf({ details: longest })).toEqual({})
     expect(faultsOf({ details: `${longest}c` })).toEqual({
-      details: 'The details must have at most 2000 characters: they have 2001',
+      details: 'The details must have at most 2000 characters: they have 2001.',
     })
   })
 
@@ -93,13 +106,11 @@ test.each([
 })
 
 test('unknown, duplicate and malformed fields are faults of the whole form', () => {
-  const message = 'The fields must be link, reason, details and contact, each once'
+  const message = en.abuse.messages.fields
   for (const form of ['link=abc&reason=spam&more=', 'link=a&link=b&reason=spam', '__proto__=1']) {
     expect(parse(form).parsed).toEqual({ faults: {}, message })
   }
   for (const form of ['link=%FF', 'link=%', Buffer.from('link=\xff', 'latin1')]) {
-    expect(parse(form).parsed).toMatchObject({
-      message: 'The body must be a form encoded in UTF-8',
-    })
+    expect(parse(form).parsed).toMatchObject({ message: 'The form is not encoded in UTF-8.' })
   }
 })

@@ -11,6 +11,8 @@ import {
 import { isReserved } from '../../links/reserved.ts'
 import { parseHost, TARGET_LENGTH_MAX } from '../../links/target-url.ts'
 import { type AbuseField, abuseFields, type AbuseView } from '../pages/abuse.ts'
+import type { Strings } from '../pages/strings/en.ts'
+import { fill } from '../pages/strings/negotiate.ts'
 import { decodePairs } from './decode-form.ts'
 
 /** The values of a form as entered. */
@@ -27,18 +29,24 @@ interface ValidReport {
   readonly report: Omit<Report, 'id'>
 }
 
+/** What the messages depend on. */
+interface FormContext {
+  /** Results of `parseHost`. */
+  readonly ownHosts: ReadonlySet<string>
+  readonly strings: Strings
+}
+
 /** The fields of a form with this link. */
 export function abuseFormOf(link = ''): Entered {
   return { link, reason: '', details: '', contact: '' }
 }
 
-const notUtf8 = 'The body must be a form encoded in UTF-8'
-
-/** Parses `application/x-www-form-urlencoded` bytes; `ownHosts` are results of `parseHost`. */
-export function parseAbuseForm(bytes: Buffer, ownHosts: ReadonlySet<string>): ParsedAbuseForm {
+/** Parses `application/x-www-form-urlencoded` bytes. */
+export function parseAbuseForm(bytes: Buffer, context: FormContext): ParsedAbuseForm {
+  const { abuse, messages } = context.strings
   const pairs = decodePairs(bytes)
   if (pairs === undefined) {
-    return { entered: abuseFormOf(), parsed: { faults: {}, message: notUtf8 } }
+    return { entered: abuseFormOf(), parsed: { faults: {}, message: messages['malformed-form'] } }
   }
   const fields = new Map(pairs)
   // Browsers send line breaks as CR LF.
@@ -49,19 +57,19 @@ export function parseAbuseForm(bytes: Buffer, ownHosts: ReadonlySet<string>): Pa
     (name) => !(abuseFields as readonly string[]).includes(name),
   )
   if (fields.size < pairs.length || unknown !== undefined) {
-    const allowed = new Intl.ListFormat('en-GB').format(abuseFields)
-    return { entered, parsed: { faults: {}, message: `The fields must be ${allowed}, each once` } }
+    return { entered, parsed: { faults: {}, message: abuse.messages.fields } }
   }
-  return { entered, parsed: validate(entered, ownHosts) }
+  return { entered, parsed: validate(entered, context) }
 }
 
-function validate(entered: Entered, ownHosts: ReadonlySet<string>): ParsedAbuseForm['parsed'] {
-  const code = reportedCode(entered.link, ownHosts)
+function validate(entered: Entered, context: FormContext): ParsedAbuseForm['parsed'] {
+  const { strings } = context
+  const code = reportedCode(entered.link, context.ownHosts)
   const faults: Partial<Record<AbuseField, string>> = {
-    ...(code === undefined && { link: linkFault(entered.link, ownHosts) }),
-    ...(!isReason(entered.reason) && { reason: `The reason must be ${reasonsAllowed}` }),
-    ...detailsFault(entered.details),
-    ...contactFault(entered.contact),
+    ...(code === undefined && { link: linkFault(entered.link, context) }),
+    ...(!isReason(entered.reason) && { reason: strings.abuse.faults.reason }),
+    ...detailsFault(entered.details, strings),
+    ...contactFault(entered.contact, strings),
   }
   if (code === undefined || !isReason(entered.reason) || Object.keys(faults).length > 0) {
     return { faults }
@@ -70,8 +78,6 @@ function validate(entered: Entered, ownHosts: ReadonlySet<string>): ParsedAbuseF
   const orNull = (value: string) => (value === '' ? null : value)
   return { report: { code, reason, details: orNull(details), contact: orNull(contact) } }
 }
-
-const reasonsAllowed = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(reportReasons)
 
 function isReason(reason: string): reason is ReportReason {
   return (reportReasons as readonly string[]).includes(reason)
@@ -94,30 +100,29 @@ function codeOfUrl(link: string, ownHosts: ReadonlySet<string>): string | undefi
   return parseCodePath(url.pathname)
 }
 
-function linkFault(link: string, ownHosts: ReadonlySet<string>): string {
-  const hosts = [...ownHosts].join(' or ')
-  const allowed = `a short link of ${hosts}, or its code of 1 to 10 letters, digits, - or _`
-  return link === '' ? `The link is required: ${allowed}` : `The link must be ${allowed}`
+function linkFault(link: string, { ownHosts, strings }: FormContext): string {
+  const { faults } = strings.abuse
+  const hosts = new Intl.ListFormat(strings.locale, { type: 'disjunction' }).format(ownHosts)
+  return fill(link === '' ? faults.linkRequired : faults.link, { hosts })
 }
 
 /** Other invisible characters, which some scripts need, are escaped where they are displayed. */
 const control = /(?![\n\t])\p{Cc}/u
 const invisible = /[\p{C}\u2028\u2029]/u
 
-function detailsFault(details: string): Partial<Record<AbuseField, string>> {
-  if (details.length > DETAILS_LENGTH_MAX) {
-    const length = `they have ${details.length}`
-    return { details: `The details must have at most ${DETAILS_LENGTH_MAX} characters: ${length}` }
+function detailsFault(details: string, { abuse }: Strings): Partial<Record<AbuseField, string>> {
+  const { length } = details
+  if (length > DETAILS_LENGTH_MAX) {
+    const lengths = { max: String(DETAILS_LENGTH_MAX), length: String(length) }
+    return { details: fill(abuse.faults.detailsLength, lengths) }
   }
-  if (!control.test(details)) return {}
-  return { details: 'The details must not contain control characters' }
+  return control.test(details) ? { details: abuse.faults.detailsControl } : {}
 }
 
 const address = /^[^\s@]+@[^\s@]+$/
 
-function contactFault(contact: string): Partial<Record<AbuseField, string>> {
+function contactFault(contact: string, { abuse }: Strings): Partial<Record<AbuseField, string>> {
   const isValid = contact.length <= CONTACT_LENGTH_MAX && address.test(contact)
   if (contact === '' || (isValid && !invisible.test(contact))) return {}
-  const allowed = `an e-mail address of at most ${CONTACT_LENGTH_MAX} characters`
-  return { contact: `The contact must be ${allowed}, or empty` }
+  return { contact: fill(abuse.faults.contact, { max: String(CONTACT_LENGTH_MAX) }) }
 }

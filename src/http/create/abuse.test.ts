@@ -10,6 +10,7 @@ import type { ReportStore } from '../../links/report-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import { noLimits, type RequestLimits } from '../limit-requests.ts'
+import { de } from '../pages/strings/de.ts'
 
 const valid = { link: 'https://curtail.example/abc', reason: 'malware', details: '', contact: '' }
 const hostile = '"><script>alert(1)</script>\'&lt;'
@@ -195,7 +196,9 @@ test('a client over its limit gets 429 with the headers, and keeps the values', 
   expect(contentOf(response.body, 'details')).toBe('kept')
   expect(response.headers.get('retry-after')).toBe('300')
   expect(response.headers.get('x-ratelimit-limit')).toBe('10')
-  expect(contentOf(response.body, 'message')).toBe(problem.detail)
+  expect(contentOf(response.body, 'message')).toBe(
+    'Too many requests. Please wait 300 s, then retry.',
+  )
   expect(await stored()).toEqual([])
 })
 
@@ -208,4 +211,27 @@ test('other bodies and methods are rejected as by the other routes', async () =>
   expect([deleted.status, deleted.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
   expect((await request('/abuse/')).status).toBe(404)
   expect(await stored()).toEqual([])
+})
+
+test('the form, its faults and its result are in German if the client prefers it', async () => {
+  const german = { 'Accept-Language': 'fr, de-AT;q=0.9, en;q=0.5' }
+  const page = await request('/abuse?link=abc', { headers: german })
+  expect(page.headers.get('vary')).toBe('Accept-Language')
+  expect(page.body).toContain('<html lang="de">')
+  expect(page.body).toContain(`<a href="/abuse">${de.abuse.heading}</a>`)
+  expect(valueOf(page.body, 'link')).toBe('abc')
+  const faulty = await submit({ reason: '' }, german)
+  expect(faulty.body).toContain(`<title>${de.abuse.faultyTitle}</title>`)
+  expect(contentOf(faulty.body, 'reason-fault')).toBe(de.abuse.faults.reason)
+  const cross = await submit({}, { ...german, 'Sec-Fetch-Site': 'cross-site' })
+  expect(contentOf(cross.body, 'message')).toBe(de.abuse.messages.anotherSite)
+  const failure = new StoreError('hidden cause', { outcome: 'unknown' })
+  reports = { ...createMemoryReportStore(), insert: () => Promise.reject(failure) }
+  const failed = await submit({}, german)
+  expect(contentOf(failed.body, 'message')).toBe(de.abuse.messages.unknown)
+  reports = createMemoryReportStore()
+  const { status, headers, body } = await submit({}, german)
+  expect([status, headers.get('vary')]).toEqual([201, 'Accept-Language'])
+  expect(body).toContain(`<h1>${de.abuse.reported}</h1>`)
+  expect((await stored()).map(({ id }) => id)).toEqual([contentOf(body, 'report')])
 })

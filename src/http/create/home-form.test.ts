@@ -150,5 +150,7 @@ test('each fault is shown at its field, the rest above the form', () => {
 
 test('a message about the form is in the language of the page, with the seconds to wait', () => {
   const limited = { name: 'rate-limited', detail: 'd', headers: { 'Retry-After': '7' } } as const
-  expect(placeProblem(limited, { entered: emptyForm, strings: de }).message).toContain('in 7 s')
+  expect(placeProblem(limited, { entered: emptyForm, strings: de }).message).toContain(
+    'warten Sie 7 s,',
+  )
 })

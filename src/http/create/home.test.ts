@@ -99,7 +99,7 @@ test('faults are shown at their fields, and the entered values are kept, escaped
   const { status, headers, text } = await submit({ long_url: hostile, ttl_days: '9999' })
   expect(status).toBe(422)
   expect(headers.get('cache-control')).toBe('no-store')
-  expect(textOf(text, 'long_url-fault')).toMatch(/^The long link must be an absolute/)
+  expect(textOf(text, 'long_url-fault')).toMatch(/^The long link is not a web address/)
   expect(textOf(text, 'ttl_days-fault')).toMatch(/^Choose a date/)
   expect(textOf(text, 'custom_alias-fault')).toBe('')
   expect(text).not.toContain('<script>')

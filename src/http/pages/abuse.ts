@@ -1,12 +1,9 @@
 // The page on which people report abuse of a link. It has no script: the form works without one.
-import {
-  CONTACT_LENGTH_MAX,
-  DETAILS_LENGTH_MAX,
-  type ReportReason,
-  reportReasons,
-} from '../../links/report.ts'
-import { html, type Html } from './html.ts'
+import { CONTACT_LENGTH_MAX, DETAILS_LENGTH_MAX, reportReasons } from '../../links/report.ts'
+import { html, type Html, renderCode } from './html.ts'
 import { renderLayout } from './layout.ts'
+import type { Strings } from './strings/en.ts'
+import { fill } from './strings/negotiate.ts'
 
 /** The fields of the form. */
 export const abuseFields = ['link', 'reason', 'details', 'contact'] as const
@@ -16,6 +13,7 @@ export type AbuseField = (typeof abuseFields)[number]
 
 /** The content of the page. */
 export interface AbuseView {
+  readonly strings: Strings
   /** Values as entered. */
   readonly values: Readonly<Record<AbuseField, string>>
   /** Messages at their fields. */
@@ -24,47 +22,44 @@ export interface AbuseView {
   readonly message?: string
 }
 
-/** The reasons as the form shows them. */
-const reasonLabels: Readonly<Record<ReportReason, string>> = {
-  phishing: 'Phishing: it imitates another site',
-  malware: 'Malware: it distributes harmful software',
-  spam: 'Spam: it is advertised in unwanted messages',
-  illegal: 'Illegal content',
-  other: 'Other',
-}
-
-const optional = html` <span class="optional">optional</span>`
-
 /** Renders the page with the form. */
 export function renderAbusePage(view: AbuseView): string {
+  const { strings } = view
+  const { title, faultyTitle, heading, lead } = strings.abuse
   const isFaulty = view.message !== undefined || Object.keys(view.faults).length > 0
   return renderLayout({
-    title: isFaulty ? 'Not reported yet – Curtail' : 'Report abuse – Curtail',
+    title: isFaulty ? faultyTitle : title,
     style: 'form.css',
     unlisted: true,
+    strings,
     main: html`<section class="intro">
-        <h1>Report abuse</h1>
-        <p>Report a short link that points to something harmful. An operator reads each report.</p>
+        <h1>${heading}</h1>
+        <p>${lead}</p>
       </section>
       ${renderForm(view)}`,
   })
 }
 
 /** Renders the page that confirms a report. */
-export function renderReportedPage(id: string): string {
+export function renderReportedPage(id: string, strings: Strings): string {
+  const { reportedTitle, reported, number, next, another } = strings.abuse
+  const renderId = (code: string) => html`<code id="report">${code}</code>`
   return renderLayout({
-    title: 'Reported – Curtail',
+    title: reportedTitle,
     unlisted: true,
+    strings,
     main: html`<section class="card lone" role="status">
-      <h1>Thank you for your report</h1>
-      <p>Its number is <code id="report">${id}</code>. Keep it for questions about the report.</p>
-      <p>An operator of this service reads it, and disables the link if it is harmful.</p>
-      <p><a href="/abuse">Report another link</a></p>
+      <h1>${reported}</h1>
+      <p>${renderCode(fill(number, { id }), renderId)}</p>
+      <p>${next}</p>
+      <p><a href="/abuse">${another}</a></p>
     </section>`,
   })
 }
 
-function renderForm({ values, faults, message }: AbuseView): Html {
+function renderForm({ strings, values, faults, message }: AbuseView): Html {
+  const { abuse } = strings
+  const optional = html` <span class="optional">${strings.home.optional}</span>`
   const firstFaulty = abuseFields.find((name) => faults[name] !== undefined)
   /** The attributes that all fields have. */
   const common = (name: AbuseField) => {
@@ -83,7 +78,7 @@ function renderForm({ values, faults, message }: AbuseView): Html {
   return html`<form class="card" method="post" action="/abuse" novalidate autocomplete="off">
     <p class="message" id="message" role="alert">${message}</p>
     ${field('link', {
-      label: html`Short link`,
+      label: html`${abuse.link}`,
       input: html`<input
         ${common('link')}
         type="text"
@@ -94,30 +89,30 @@ function renderForm({ values, faults, message }: AbuseView): Html {
         autocorrect="off"
         spellcheck="false"
       />`,
-      hint: 'The complete short link, or only the code at its end.',
+      hint: abuse.linkHint,
     })}
     ${field('reason', {
-      label: html`Reason`,
+      label: html`${abuse.reason}`,
       input: html`<select ${common('reason')} required>
-        <option value="">Choose a reason</option>
+        <option value="">${abuse.choose}</option>
         ${reportReasons.map(
           (reason) =>
             html`<option value="${reason}" ${values.reason === reason && html` selected`}>
-              ${reasonLabels[reason]}
+              ${abuse.reasons[reason]}
             </option>`,
         )}
       </select>`,
-      hint: 'What the link is used for.',
+      hint: abuse.reasonHint,
     })}
     ${field('details', {
-      label: html`Details${optional}`,
+      label: html`${abuse.details}${optional}`,
       // The parser of HTML removes the first line break.
       input: html`<textarea ${common('details')} rows="6" maxlength="${DETAILS_LENGTH_MAX}">
 ${values.details}</textarea>`,
-      hint: `How you received the link, or what it shows: up to ${DETAILS_LENGTH_MAX} characters.`,
+      hint: fill(abuse.detailsHint, { max: String(DETAILS_LENGTH_MAX) }),
     })}
     ${field('contact', {
-      label: html`Your e-mail address${optional}`,
+      label: html`${abuse.contact}${optional}`,
       input: html`<input
         ${common('contact')}
         type="email"
@@ -126,8 +121,8 @@ ${values.details}</textarea>`,
         autocapitalize="none"
         spellcheck="false"
       />`,
-      hint: 'Only for questions of the operator. It is deleted with the report after 90 days.',
+      hint: abuse.contactHint,
     })}
-    <button type="submit" id="submit">Report the link</button>
+    <button type="submit" id="submit">${abuse.submit}</button>
   </form>`
 }

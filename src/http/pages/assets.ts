@@ -27,6 +27,7 @@ export const assets: ReadonlyMap<string, Asset> = new Map([
   ['page.js', read('page.js', JS)],
   ['form-alias.js', read('form-alias.js', JS)],
   ['recent.js', read('recent.js', JS)],
+  ['copy.js', read('copy.js', JS)],
   ['docs.js', read('docs.js', JS)],
 ])
 

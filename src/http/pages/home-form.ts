@@ -139,5 +139,7 @@ function fault(view: FormView, name: FormControl): Html {
 function scriptStrings({ locale, home, result, faults, messages, script }: Strings) {
   const { submit } = home
   const { copy, never } = result
-  return { locale, submit, copy, never, faults, messages, ...script }
+  const { retryAt, ...others } = script
+  const shown = { ...messages, 'rate-limited': retryAt }
+  return { locale, submit, copy, never, faults, messages: shown, ...others }
 }

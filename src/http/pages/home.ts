@@ -24,12 +24,14 @@ export interface ShownLink {
 /** Renders the page. */
 export function renderHomePage(view: HomeView): string {
   const { strings, created } = view
-  const { title, faultyTitle, createdTitle, heading, lead } = strings.home
+  const { title, faultyTitle, createdTitle, heading } = strings.home
+  const isKeyRequired = view.isKeyRequired === true
+  const lead = isKeyRequired ? strings.home.keyLead : strings.home.lead
   const isFaulty = view.message !== undefined || Object.keys(view.faults).length > 0
   return renderLayout({
     title: created ? createdTitle : isFaulty ? faultyTitle : title,
     style: 'form.css',
-    scripts: view.isKeyRequired === true ? [] : ['page.js', 'form-alias.js', 'recent.js'],
+    scripts: isKeyRequired ? [] : ['page.js', 'form-alias.js', 'recent.js', 'copy.js'],
     summary: { description: lead, url: `${view.baseUrl}/` },
     strings,
     main: html`<section class="intro">
@@ -37,7 +39,7 @@ export function renderHomePage(view: HomeView): string {
         <p>${lead}</p>
       </section>
       ${
-        view.isKeyRequired === true
+        isKeyRequired
           ? renderKeyNotice(strings)
           : html`${renderResult(strings, created)} ${renderForm(view)} ${renderRecent(strings)}`
       }`,
@@ -65,7 +67,7 @@ function renderResult(strings: Strings, created: ShownLink | undefined): Html {
         <a id="short" href="${created?.shortUrl ?? '/'}"
           >${created && breakable(created.shortUrl)}</a
         >
-        <button type="button" class="quiet" id="copy" hidden>${copy}</button>
+        <button type="button" class="quiet copy" id="copy" hidden>${copy}</button>
         <button type="button" class="quiet" id="share" hidden>${share}</button>
       </div>
       <p class="target">${target} <span id="target">${created?.longUrl}</span></p>

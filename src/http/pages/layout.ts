@@ -12,12 +12,14 @@ export interface PageContent {
   /** The page's own style sheet, besides page.css. */
   readonly style?: 'form.css' | 'docs.css'
   /** The scripts of the page; it works if one of them does not load. */
-  readonly scripts?: readonly ('page.js' | 'form-alias.js' | 'recent.js' | 'docs.js')[]
+  readonly scripts?: readonly Script[]
   /** What search engines and messengers show of the page. */
   readonly summary?: PageSummary
   /** Whether search engines must not index the page. */
   readonly unlisted?: boolean
 }
+
+type Script = 'page.js' | 'form-alias.js' | 'recent.js' | 'copy.js' | 'docs.js'
 
 /** A page in one sentence, and its complete address. */
 interface PageSummary {

@@ -197,7 +197,7 @@ test(
     const last = responses.at(-1)
     expect(Number(last && headerOf(last, 'Retry-After'))).toBeGreaterThan(1)
     expect(last && headerOf(last, 'X-RateLimit-Limit')).toBe(String(BURST))
-    expect(String(last?.body)).toContain('The limit reports-per-client is used up')
+    expect(String(last?.body)).toMatch(/Too many requests\. Please wait \d+ s, then retry\./)
     expect(String(last?.body)).toMatch(/id="details"[^>]*>\nkept</)
     await report({ link: 'bad' })
   },

@@ -123,8 +123,9 @@ describe('a file', () => {
       /^curtail_list_faults\{list="api-keys"\} 3$/m.test(await readMetrics())
     await waitFor('the faults', isReported, APPLIED_MS_MAX)
     expect(await creatorOf(await create())).toBe(CREATOR)
-    const { first } = service.log.find(({ msg }) => msg === 'lines of a list ignored') ?? {}
-    expect(first).toEqual([
+    const logged = () => service.log.find(({ msg }) => msg === 'lines of a list ignored')
+    await waitFor('the line of the faults', () => logged() !== undefined)
+    expect(logged()?.['first']).toEqual([
       `${file}:2: hash must be unique: an earlier line has the same key`,
       expect.stringContaining(`${file}:3: a line must be a JSON object with the members name,`),
       expect.stringContaining(`${file}:4: a line must be a JSON object with the members name,`),
@@ -190,6 +191,7 @@ describe('API_KEY_REQUIRED', () => {
     expect(home.status).toBe(200)
     for (const { body: html } of [page, home]) {
       expect(html.toString()).toContain('send an API key in the header')
+      expect(html.toString()).not.toContain('Paste a link')
       expect(html.toString()).not.toContain('<form')
     }
   })

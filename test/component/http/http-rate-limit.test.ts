@@ -135,7 +135,7 @@ describe('the limit of creates', () => {
     expect([denied.status, limitsOf(denied)]).toEqual([429, [3, 0]])
     expect(headerOf(denied, 'Content-Type')).toBe('text/html; charset=utf-8')
     expect(headerOf(denied, 'Retry-After')).toMatch(/^[1-5]$/)
-    expect(denied.body.toString()).toMatch(/Too many requests\. Please retry in [1-5] s\./)
+    expect(denied.body.toString()).toMatch(/Too many requests\. Please wait [1-5] s, then retry\./)
   })
 
   test('has one bucket for each client', async () => {
@@ -241,7 +241,7 @@ describe('RATE_LIMITS', () => {
       const file = join(ownFolder, 'rules.yaml')
       if (content !== undefined) await writeFile(file, content)
       const run = await runCurtail(['standalone'], {
-        RATE_LIMITS: file,
+        ...{ RATE_LIMITS: file, PORT: '0', ADMIN_PORT: '0' },
         DATA_DIR: join(ownFolder, 'data'),
       })
       expect(run.exitCode).toBe(2)

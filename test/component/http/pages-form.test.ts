@@ -178,6 +178,8 @@ test.each(['America/Los_Angeles', 'Pacific/Kiritimati'])(
       const date = dateIn(beforeMs + days * DAY_MS, timezoneId)
       await page.selectOption('#ttl_days', value)
       if (value === 'date') {
+        expect(await page.textContent('#expiry-hint')).toBe(de.script.chooseDate)
+        await page.fill('#expires_on', dateIn(beforeMs, timezoneId))
         expect(await page.textContent('#expiry-hint')).toBe(de.faults['out-of-range'])
         await page.fill('#expires_on', date)
       }

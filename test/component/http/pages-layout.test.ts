@@ -7,7 +7,10 @@ import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
 const TEST_MS_MAX = 120_000
 const TOUCH_TARGET_PX_MIN = 44
-const paths = ['/', '/docs', '/abuse', '/problems/alias-taken', '/not-found'] as const
+const visits = [
+  ...['/', '/docs', '/abuse', '/problems/alias-taken', '/not-found'].map((path) => ({ path })),
+  { path: '/abuse', locale: 'de-DE' }, // its words are longer
+]
 
 const { visit, openUnchecked } = setUpPageTests()
 
@@ -17,8 +20,10 @@ const injectScript = `
   document.body.append(script)
   document.body.setAttribute('style', 'color: red')`
 
+type Verify = (state: string) => Promise<void>
+
 /** The form with faults, and then with a result: the states that show the most elements. */
-async function eachState(page: Page, verify: (state: string) => Promise<void>): Promise<void> {
+async function eachState(page: Page, verify: Verify): Promise<void> {
   await page.fill('#long_url', 'x'.repeat(300))
   await page.fill('#custom_alias', 'x'.repeat(100))
   await page.selectOption('#ttl_days', 'date')
@@ -33,22 +38,37 @@ async function eachState(page: Page, verify: (state: string) => Promise<void>): 
   await verify('result')
 }
 
+/** The form of reports with faults, and the confirmation. */
+async function eachAbuseState(page: Page, verify: Verify): Promise<void> {
+  await page.click('#submit')
+  await page.waitForSelector('#link[aria-invalid=true]')
+  await verify('faulty')
+  await page.fill('#link', 'abc')
+  await page.selectOption('#reason', 'spam')
+  await page.click('#submit')
+  await page.waitForSelector('#report')
+  await verify('reported')
+}
+
 test(
   'no page scrolls horizontally on a phone of 320 px, and every touch target has 44 px',
   async () => {
-    for (const path of paths) {
-      const page = await visit({ path, viewport: { width: 320, height: 568 }, isMobile: true })
+    for (const { path, ...others } of visits) {
+      const viewport = { width: 320, height: 568 }
+      const page = await visit({ path, ...others, viewport, isMobile: true })
       const verify = async (state: string) => {
         const width = await page.evaluate('document.documentElement.scrollWidth')
         expect([path, state, width]).toEqual([path, state, 320])
       }
       await verify('first')
+      if ('locale' in others) await eachAbuseState(page, verify)
       if (path !== '/') continue
       await eachState(page, verify)
       const inputs = ['long_url', 'custom_alias', 'ttl_days', 'expires_on']
       await page.selectOption('#ttl_days', 'date')
-      for (const id of [...inputs, 'submit', 'copy', 'qr-download', 'recent-clear']) {
-        const box = await page.locator(`#${id}`).boundingBox()
+      const buttons = ['submit', 'copy', 'qr-download', 'recent .copy', 'recent a.button']
+      for (const selector of [...inputs, ...buttons, 'recent-clear']) {
+        const box = await page.locator(`#${selector}`).boundingBox()
         expect(box?.height).toBeGreaterThanOrEqual(TOUCH_TARGET_PX_MIN)
       }
     }
@@ -60,8 +80,8 @@ test(
   'axe-core reports no violation of its rules in the light and in the dark scheme',
   async () => {
     // docs-page.test.ts verifies /docs.
-    for (const path of paths.filter((one) => one !== '/docs')) {
-      const page = await visit({ path })
+    for (const { path, ...others } of visits.filter((one) => one.path !== '/docs')) {
+      const page = await visit({ path, ...others })
       const verify = async (state: string) => {
         await page.emulateMedia({ colorScheme: 'light' })
         expect([path, state, await findAxeViolations(page)]).toEqual([path, state, []])
@@ -71,6 +91,7 @@ test(
       }
       await verify('first')
       if (path === '/') await eachState(page, verify)
+      if ('locale' in others) await eachAbuseState(page, verify)
     }
   },
   TEST_MS_MAX,

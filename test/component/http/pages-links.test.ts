@@ -38,7 +38,12 @@ async function qrOn(page: Page): Promise<{ shown: string; fileName: string }> {
   return { shown: readQr(modules), fileName: download.suggestedFilename() }
 }
 
-const recentOn = (page: Page) => page.locator('#recent li a').allTextContents()
+const recentOn = (page: Page) => page.locator('#recent .line > a:first-child').allTextContents()
+
+const detailsOn = async (page: Page) => {
+  const items = await page.locator('#recent li').all()
+  return Promise.all(items.map((item) => item.locator('p').allTextContents()))
+}
 
 test.each(scripting)(
   'the result has a QR code of the short link, also as a file and on paper (JavaScript: %s)',
@@ -65,14 +70,32 @@ test(
     expect(await page.isHidden('#recent')).toBe(true)
     const created: string[] = []
     for (const alias of ['recent-1', 'recent-2']) {
-      await submit(page, { long_url: `https://example.com/${alias}`, custom_alias: alias })
+      const ttl_days = alias === 'recent-2' ? '1' : ''
+      await submit(page, {
+        long_url: `https://example.com/${alias}`,
+        custom_alias: alias,
+        ttl_days,
+      })
       await page.waitForSelector(`#short:text("/${alias}")`)
       created.unshift((await page.textContent('#short')) ?? '')
     }
     expect(await recentOn(page)).toEqual(created)
     await page.reload()
     expect(await recentOn(page)).toEqual(created)
-    expect(await page.textContent('#recent li .target')).toBe('https://example.com/recent-2')
+    expect(await detailsOn(page)).toEqual([
+      [
+        'https://example.com/recent-2',
+        expect.stringMatching(/^Expires \d+ \w+ 20\d\d, \d\d:\d\d$/),
+      ],
+      ['https://example.com/recent-1'],
+    ])
+    const first = page.locator('#recent li').first()
+    expect(await first.locator('a.button').getAttribute('href')).toBe(`${created[0] ?? ''}.svg`)
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await first.locator('.copy').click()
+    await page.waitForSelector('#recent .copy:text("Copied")')
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(created[0])
+    expect(await page.textContent('#copy')).toBe('Copy')
     await page.click('#recent-clear')
     expect(await page.isHidden('#recent')).toBe(true)
     expect(await focused(page)).toBe('long_url')
@@ -101,9 +124,14 @@ test(
     ]
     const store = (value: string) =>
       page.evaluate(`localStorage.setItem('${STORAGE_KEY}', ${JSON.stringify(value)})`)
-    await store(JSON.stringify([...foreign, ...links]))
+    const expiries = ['2026-01-01T12:00:00Z', 'soon', 5] // the others are of an earlier release
+    const stored = links.map((link, at) => ({ ...link, expiresAt: expiries[at] }))
+    await store(JSON.stringify([...foreign, ...stored]))
     await page.reload()
     expect(await recentOn(page)).toEqual(links.slice(0, 20).map(({ shortUrl }) => shortUrl))
+    const details = await detailsOn(page)
+    expect(details[0]?.[1]).toMatch(/^Expired 1 Jan 2026, /)
+    expect(details.slice(1)).toEqual(links.slice(1, 20).map(({ longUrl }) => [longUrl]))
     await submit(page, { long_url: 'https://example.com/' })
     const shortUrl = await shortUrlOn(page)
     expect(await recentOn(page)).toEqual([shortUrl, ...links.slice(0, 19).map((l) => l.shortUrl)])

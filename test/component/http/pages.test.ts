@@ -84,7 +84,7 @@ test(
     await submit(page, { long_url: 'no link', custom_alias: 'docs', ttl_days: 'date' })
     await page.waitForSelector('#long_url[aria-invalid=true]')
     expect(await focused(page)).toBe('long_url')
-    expect(await page.textContent('#long_url-fault')).toMatch(/^The long link must be an absolute/)
+    expect(await page.textContent('#long_url-fault')).toMatch(/^The long link is not a web address/)
     expect(await page.textContent('#custom_alias-fault')).toBe(
       'The alias docs is reserved for the service itself: choose another.',
     )
@@ -183,13 +183,19 @@ test(
 )
 
 test(
-  'the page shows the Retry-After of a 429, and the status of a response that is not a problem',
+  'the page shows when to retry after a 429, and the status of a response that is not a problem',
   async () => {
-    const page = await visit()
+    const page = await visit({ timezoneId: 'UTC' })
+    await page.clock.setFixedTime('2027-01-01T12:00:00.500Z')
     const type = 'https://curtail.example/problems'
     const responses = [
-      [{ status: 429, headers: { 'Retry-After': '7' } }, 'retry in 7 s'],
-      [{ status: 429, headers: { 'Retry-After': '8' }, json: { type: 7 } }, 'retry in 8 s'],
+      [{ status: 429, headers: { 'Retry-After': '7' } }, 'retry after 12:00:08.'],
+      [
+        { status: 429, headers: { 'Retry-After': '8' }, json: { type: 7 } },
+        'retry after 12:00:09.',
+      ],
+      [{ status: 429, headers: { 'Retry-After': '86400' } }, 'retry after 2 Jan 2027, 12:00:01.'],
+      [{ status: 429 }, 'retry after 12:00:02.'],
       [{ status: 502, contentType: 'text/html', body: '<p>Bad gateway' }, 'status 502'],
       [{ status: 500, json: null }, 'status 500'],
       [{ status: 501, json: { type: [], detail: 1, errors: 'x' } }, 'status 501'],
@@ -203,6 +209,12 @@ test(
       await page.waitForSelector(`#message:text("${sentence}")`)
     }
     expect(await page.getAttribute('#message', 'role')).toBe('alert')
+    await submit(page, { long_url: 'https://example.com/' })
+    await shortUrlOn(page)
+    await page.route('**/v1/urls', (route) => route.fulfill({ status: 429 }), { times: 1 })
+    await submit(page, { long_url: 'https://example.com/' })
+    await page.waitForSelector('#message:not(:empty)')
+    expect(await page.textContent('#status')).toBe('')
   },
   TEST_MS_MAX,
 )

@@ -1,7 +1,7 @@
 // The strings of all pages in German. Without one of them, this file does not compile.
+import { abuseDe } from './abuse-de.ts'
 import type { Strings } from './en.ts'
 
-const urlRule = 'vollständig sein, mit http:// oder https://, und höchstens 2048 Zeichen haben'
 const dateRule = 'Wählen Sie ein Datum ab morgen, höchstens 3650 Tage ab heute.'
 const retryIsUseless = 'Dieselbe Anfrage führt immer zu derselben Antwort.'
 
@@ -14,7 +14,7 @@ export const de: Strings = {
     site: 'Website',
     tagline: 'Kurzlinks, die ihr Ziel nie ändern.',
     reference: 'API-Referenz (Englisch)',
-    reportAbuse: 'Missbrauch melden (Englisch)',
+    reportAbuse: 'Missbrauch melden',
   },
   home: {
     title: 'Curtail – Kurzlink erstellen',
@@ -22,12 +22,13 @@ export const de: Strings = {
     createdTitle: 'Ihr Kurzlink – Curtail',
     heading: 'Kurzlink erstellen',
     lead: 'Fügen Sie einen Link ein. Der Kurzlink dazu führt immer zum selben Ziel.',
+    keyLead: 'Jeder Kurzlink führt immer zum selben Ziel.',
     keyRequired:
       'Dieser Dienst erstellt Links nur für Programme, die im Header `X-API-Key` einen ' +
       'API-Schlüssel senden. Schlüssel vergibt der Betreiber des Dienstes.',
     optional: 'optional',
     longUrl: 'Langer Link',
-    longUrlHint: 'Er fängt mit http:// oder https:// an. Fehlt beides, wird https:// ergänzt.',
+    longUrlHint: 'Ohne http:// oder https:// ergänzt das Formular https://',
     alias: 'Alias',
     aliasHint: 'Bis zu 10 Zeichen: a-z, A-Z, 0-9, - oder _. Ohne Angabe wählt der Dienst.',
     suggestion: 'Vielleicht noch frei:',
@@ -45,7 +46,7 @@ export const de: Strings = {
     expiryHint: 'Die Uhrzeit ist die der Erstellung; ein Datum gilt in UTC.',
     submit: 'Erstellen',
     recent: 'Letzte Links dieses Browsers',
-    recentHint: 'Nur in diesem Browser gespeichert, höchstens 20.',
+    recentHint: 'Die letzten 20 Links; nur dieser Browser speichert die Liste.',
     clear: 'Liste leeren',
     cleared: 'Die Liste der letzten Links ist leer.',
   },
@@ -61,10 +62,12 @@ export const de: Strings = {
   },
   faults: {
     required: 'Der lange Link fehlt.',
-    'too-long': `Der lange Link muss ${urlRule}: Dieser ist länger.`,
+    'too-long': 'Der lange Link ist zu lang: Höchstens 2048 Zeichen sind erlaubt.',
     'surrounding-space': 'Vor und nach dem langen Link darf kein Leerraum stehen.',
-    'not-absolute-http': `Der lange Link muss ${urlRule}.`,
-    'not-a-url': `Der lange Link muss ${urlRule}: Dieser hat keinen gültigen Host.`,
+    'not-absolute-http':
+      'Der lange Link ist keine Webadresse wie https://example.com/seite: Er muss mit http:// ' +
+      'oder https:// anfangen.',
+    'not-a-url': 'Der lange Link hat keinen gültigen Host wie example.com.',
     credentials: 'Der lange Link darf weder Benutzernamen noch Passwort enthalten.',
     'own-host': 'Der lange Link darf kein Link dieses Dienstes sein.',
     'target-blocked': 'Der Betreiber dieses Dienstes sperrt dieses Ziel.',
@@ -76,7 +79,8 @@ export const de: Strings = {
     duplicate: 'Dieses Feld darf nur einmal vorkommen.',
   },
   messages: {
-    'rate-limited': 'Zu viele Anfragen. Bitte versuchen Sie es in {seconds} s noch einmal.',
+    'rate-limited':
+      'Zu viele Anfragen. Bitte warten Sie {seconds} s, und versuchen Sie es dann noch einmal.',
     'pool-empty':
       'Im Moment ist kein Code verfügbar. Bitte versuchen Sie es gleich noch einmal, oder wählen ' +
       'Sie einen Alias.',
@@ -111,7 +115,15 @@ export const de: Strings = {
     suggested: 'Vielleicht noch frei: {alias}',
     expires: 'Bis {instant}',
     expiresNever: 'Der Link läuft nie ab.',
+    chooseDate:
+      'Wählen Sie ein Datum ab morgen: Der Link läuft an diesem Tag zu der Uhrzeit ab, zu der ' +
+      'Sie ihn erstellen.',
+    recentQr: 'QR-Code',
+    recentExpires: 'Läuft ab:',
+    recentExpired: 'Abgelaufen:',
+    retryAt: 'Zu viele Anfragen. Bitte versuchen Sie es ab {instant} noch einmal.',
   },
+  abuse: abuseDe,
   notFound: {
     title: 'Hier ist nichts – Curtail',
     heading: 'Hier ist nichts',

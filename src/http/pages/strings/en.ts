@@ -2,6 +2,7 @@
 import type { AliasFault } from '../../../links/alias.ts'
 import type { TargetFault } from '../../../links/target-url.ts'
 import { type ProblemName, problemTypes } from '../../problem.ts'
+import { abuseEn } from './abuse-en.ts'
 
 /** A fault of a form field: a code of the API's `errors`, or a problem that concerns one field. */
 export type FormFault =
@@ -19,7 +20,6 @@ interface ProblemStrings {
 /** What every language must have. */
 export type Strings = typeof en
 
-const urlRule = 'an absolute http:// or https:// URL of at most 2048 characters'
 const dateRule = 'Choose a date from tomorrow on, and at most 3650 days from today.'
 
 /** English, the language of clients that prefer none of the others. */
@@ -40,12 +40,14 @@ export const en = {
     createdTitle: 'Your short link – Curtail',
     heading: 'Create a short link',
     lead: 'Paste a link and get a short one that always points to the same place.',
+    /** Instead of the lead, if creates require an API key. */
+    keyLead: 'Each short link always points to the same place.',
     keyRequired:
       'This service creates links only for programs that send an API key in the header ' +
       '`X-API-Key`. The operator of the service issues the keys.',
     optional: 'optional',
     longUrl: 'Long link',
-    longUrlHint: 'It starts with http:// or https://; if both are missing, the form adds https://',
+    longUrlHint: 'Without http:// or https://, the form adds https://',
     alias: 'Alias',
     aliasHint: 'Up to 10 letters, digits, - or _. If empty, the service chooses one.',
     suggestion: 'Perhaps available:',
@@ -65,7 +67,7 @@ export const en = {
     expiryHint: 'The time of day is that of the creation; a date is in UTC.',
     submit: 'Create',
     recent: 'Recent links of this browser',
-    recentHint: 'Stored in this browser only, at most 20.',
+    recentHint: 'The last 20 links; only this browser stores the list.',
     clear: 'Clear the list',
     cleared: 'The list of recent links is empty.',
   },
@@ -82,10 +84,12 @@ export const en = {
   /** Sentences at a field. */
   faults: {
     required: 'The long link is required.',
-    'too-long': `The long link must be ${urlRule}: this one is longer.`,
+    'too-long': 'The long link is too long: at most 2048 characters are allowed.',
     'surrounding-space': 'The long link must not start or end with white space.',
-    'not-absolute-http': `The long link must be ${urlRule}.`,
-    'not-a-url': `The long link must be ${urlRule}: this one has no valid host.`,
+    'not-absolute-http':
+      'The long link is not a web address, such as https://example.com/page: it must start with ' +
+      'http:// or https://.',
+    'not-a-url': 'The long link has no valid host, such as example.com.',
     credentials: 'The long link must not contain a user name or password.',
     'own-host': 'The long link must not be a link of this service.',
     'target-blocked': 'The operator of this service blocks this target.',
@@ -98,7 +102,7 @@ export const en = {
   } satisfies Record<FormFault, string>,
   /** About the whole form, by problem or code of a fault; the API's own detail for the others. */
   messages: {
-    'rate-limited': 'Too many requests. Please retry in {seconds} s.',
+    'rate-limited': 'Too many requests. Please wait {seconds} s, then retry.',
     'pool-empty': 'No generated code is left. Please retry in a moment, or choose an alias.',
     'store-unavailable':
       'The link could not be confirmed. Please retry in a moment; if the alias is taken then, it ' +
@@ -128,7 +132,16 @@ export const en = {
     suggested: 'Perhaps available: {alias}',
     expires: 'Until {instant}',
     expiresNever: 'The link never expires.',
+    chooseDate:
+      'Choose a date from tomorrow on: the link expires on that date, at the time of day at ' +
+      'which you create it.',
+    recentQr: 'QR code',
+    recentExpires: 'Expires',
+    recentExpired: 'Expired',
+    /** Instead of the message with the seconds to wait. */
+    retryAt: 'Too many requests. Please retry after {instant}.',
   },
+  abuse: abuseEn,
   notFound: {
     title: 'Nothing here – Curtail',
     heading: 'There is nothing here',

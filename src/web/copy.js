@@ -1,0 +1,42 @@
+// The copy buttons of the home page, which are hidden without this file: copies the short link
+// beside the button. The buttons of recent links are added later, by recent.js.
+
+const COPIED_MS = 2000
+
+/** @param {string} id */
+function element(id) {
+  const found = document.getElementById(id)
+  if (found === null) throw new Error(`Cannot start copy.js: the page has no element ${id}`)
+  return found
+}
+
+const strings = JSON.parse(element('create').dataset.strings ?? '')
+const statusLine = element('status')
+const main = element('copy')
+
+main.hidden = false
+document.addEventListener('click', ({ target }) => {
+  const button = /** @type {Element} */ (target).closest('button.copy')
+  if (button !== null) void copyLink(button)
+})
+document.addEventListener('link-created', () => void (main.textContent = strings.copy))
+
+/** @param {HTMLButtonElement} button */
+async function copyLink(button) {
+  const link = /** @type {HTMLAnchorElement} */ (button.parentElement?.querySelector('a'))
+  const isCopied = await writeClipboard(link)
+  button.textContent = isCopied ? strings.copied : strings.selected
+  statusLine.textContent = isCopied ? strings.copiedStatus : strings.selectedStatus
+  if (isCopied) setTimeout(() => void (button.textContent = strings.copy), COPIED_MS)
+}
+
+/** @param {HTMLAnchorElement} link */
+async function writeClipboard(link) {
+  try {
+    await navigator.clipboard.writeText(link.href) // absent if the page was loaded over plain HTTP
+    return true
+  } catch {
+    getSelection()?.selectAllChildren(link)
+    return document.execCommand('copy')
+  }
+}
