@@ -81,8 +81,9 @@ async function runList(args: BulkRequest, common: CommonOptions): Promise<void> 
     output: process.stdout,
     onPage: common.onProgress,
   })
-  const { scanned, matched, lastCreatedAt = '-' } = found
-  common.print(`scanned ${scanned}, matched ${matched}, last created ${lastCreatedAt}`)
+  const { scanned, matched, lastCreatedAt } = found
+  const newest = lastCreatedAt === undefined ? '' : `, newest match created at ${lastCreatedAt}`
+  common.print(`scanned ${scanned}, matched ${matched}${newest}`)
 }
 
 async function runChange(

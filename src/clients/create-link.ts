@@ -2,10 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import * as z from 'zod'
 import { OperatorError } from '../process/role.ts'
-import { callAdminApi, ProblemError, UnavailableError } from './admin-client.ts'
+import { type AdminTarget, callAdminApi, ProblemError, UnavailableError } from './admin-client.ts'
+import { linkShape } from './link-shape.ts'
 import { createRetry } from './retry-unavailable.ts'
 
 const createdShape = z.object({ short_url: z.url(), expires_at: z.string().nullable() })
+
+/** How long the check of the creator may delay the command. */
+const CHECK_MS_MAX = 2000
 
 /** The response of the API. */
 export type CreatedLink = z.output<typeof createdShape>
@@ -28,7 +32,7 @@ interface WantedLink {
 
 /** What to do about a problem, by the status of the response. */
 const hints: Readonly<Record<number, string>> = {
-  401: 'set API_KEY to a valid API key of the service',
+  401: 'set API_KEY, or the file of API_KEY_FILE, to a valid API key of the service',
   409: 'use another --alias, or none',
   422: 'correct the arguments',
   429: 'retry later',
@@ -69,6 +73,25 @@ export async function createLink(
     if (!(error instanceof OperatorError)) throw error
     const isSent = [...causes, error].some((one) => one instanceof UnavailableError && one.isSent)
     throw new OperatorError(`${describe(error)}${isSent ? UNKNOWN_OUTCOME : ''}`)
+  }
+}
+
+/**
+ * Whether the admin API shows that a new link has no creator. `false` if it is unavailable, or that
+ * of another service: not every client of the API has access to it.
+ */
+export async function hasNoCreator(
+  admin: AdminTarget,
+  { short_url, longUrl }: CreatedLink & { readonly longUrl: string },
+): Promise<boolean> {
+  const code = new URL(short_url).pathname.split('/').at(-1) ?? ''
+  const request = { method: 'GET', path: `/admin/links/${code}`, msMax: CHECK_MS_MAX }
+  try {
+    const { creator_id, long_url } = await callAdminApi(admin, request, linkShape)
+    return creator_id === null && long_url === longUrl
+  } catch (error) {
+    if (error instanceof OperatorError) return false
+    throw error
   }
 }
 

@@ -68,7 +68,7 @@ test.each([
   ['list --creator', 'link list: --creator requires a value, as in --creator=ID'],
   ['list --creator -5', 'requires =, as in --creator=-5'],
   ['list --json=1', 'link list: --json has no value: it is "1"'],
-  ['list --creator 1.5', '--creator must be a decimal integer: it is "1.5"'],
+  ['list --creator 1.5', '--creator must be a decimal integer: it is "1.5"; curtail key list pr'],
   ['list --creator=', '--creator must be a decimal integer: it is ""'],
   ['list --target-host=a/b', '--target-host must be a host such as evil.example: it is "a/b"'],
   ['list --target-host=https://a', 'it is "https://a"'],

@@ -109,7 +109,10 @@ function selectionOf(verb: BulkVerb, values: Values, { parseHost }: Syntax): Sel
   const creator = stringOf(values['creator'])
   const state = stringOf(values['state'])
   if (creator !== undefined && !/^-?\d{1,19}$/.test(creator)) {
-    throw new UsageError(`--creator must be a decimal integer: it is ${quote(creator)}`)
+    throw new UsageError(
+      `--creator must be a decimal integer: it is ${quote(creator)}; ` +
+        'curtail key list prints the creator ID of each key',
+    )
   }
   const given = stringOf(values['target-host'])
   const host = given === undefined ? undefined : parseHost(given)

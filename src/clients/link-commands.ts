@@ -5,7 +5,7 @@ import { type Flag, jsonFlag, operatorFlag } from '../process/command-line.ts'
 export const RATE_DEFAULTS = { list: 5000, change: 200 } as const
 
 const flags = {
-  creator: { about: 'links of this creator', value: 'ID' },
+  creator: { about: 'links of this creator; key list prints the ID', value: 'ID' },
   'target-host': { about: 'links to this host and its subdomains', value: 'HOST' },
   state: {
     about: 'links in this state',

@@ -76,6 +76,8 @@ interface RevokedKeys {
   readonly copies: ReadonlySet<string>
   /** The hashes of the keys. */
   readonly hashes: ReadonlySet<string>
+  /** The creator IDs of the keys, by name. */
+  readonly creatorIds: ReadonlyMap<string, string>
 }
 
 /**
@@ -109,7 +111,22 @@ export function revokeApiKeys(
     if (typeof name !== 'string') return false
     return found.has(name) || (copies.has(name) && !used.has(placeOf(one)))
   })
-  return { contents, found, copies, hashes }
+  const creatorIds = creatorIdsOf(documents, new Set([...found, ...copies]))
+  return { contents, found, copies, hashes, creatorIds }
+}
+
+/** The creator IDs of the keys with these names: for each, that of the line that the pods use. */
+function creatorIdsOf(
+  documents: readonly ListDocument[],
+  names: ReadonlySet<string>,
+): ReadonlyMap<string, string> {
+  const creatorIds = new Map<string, string>()
+  parseAsPods(documents, ({ members, fault }) => {
+    if (members === undefined || !names.has(members.name)) return
+    const { name, creator_id: creator } = members
+    if (fault === undefined || !creatorIds.has(name)) creatorIds.set(name, String(creator))
+  })
+  return creatorIds
 }
 
 function usedLinesOf(documents: readonly ListDocument[]): ReadonlySet<string> {

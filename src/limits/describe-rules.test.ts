@@ -112,7 +112,7 @@ describe('explainMatch()', () => {
 })
 
 test('describeRules() returns a row for each limit, and a warning about Redis Cluster', () => {
-  const { rows, warnings } = describeRules(rules)
+  const { rows, warnings } = describeRules(rules, { isRedisCluster: true })
   expect(rows.map((cells) => cells.slice(0, 5).join(' '))).toEqual([
     'd.route_create.client token_bucket 2 second 20',
     'd.route_create.client fixed_window 100 90s -',
@@ -125,8 +125,9 @@ test('describeRules() returns a row for each limit, and a warning about Redis Cl
     'on Redis Cluster only keys with equal hash tags are counted atomically; ' +
       'rules that require it (deny_consumes: false): 2 of 6',
   ])
+  expect(describeRules(rules).warnings).toEqual([])
   const text = 'domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 1}}]\n'
   const plain = parseRules([{ name: 'f', text }], { mergeDomains: false })
   if ('faults' in plain) throw new Error('the rules have faults')
-  expect(describeRules(plain.rules).warnings).toEqual([])
+  expect(describeRules(plain.rules, { isRedisCluster: true }).warnings).toEqual([])
 })

@@ -43,17 +43,21 @@ function notesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
 }
 
 /** The rules of a set, rendered for people. */
-interface DescribedRules {
+export interface DescribedRules {
   /** A row for each rule: path, algorithm, limit, window, burst, name and notes. */
   readonly rows: readonly (readonly string[])[]
   /** Warnings for the author, each once. */
   readonly warnings: readonly string[]
 }
 
-/** Every rule of a set, in the order of `listRules`. */
-export function describeRules(rules: RuleSet): DescribedRules {
+/** Every rule of a set, in the order of `listRules`; the warnings are about Redis Cluster. */
+export function describeRules(
+  rules: RuleSet,
+  { isRedisCluster = false }: { readonly isRedisCluster?: boolean } = {},
+): DescribedRules {
   const listed = listRules(rules)
-  const atomic = listed.filter(({ limit }) => limit?.denyConsumes === false).length
+  const isAtomic = ({ limit }: Rule) => isRedisCluster && limit?.denyConsumes === false
+  const atomic = listed.filter(isAtomic).length
   const warning =
     'on Redis Cluster only keys with equal hash tags are counted atomically; ' +
     `rules that require it (deny_consumes: false): ${atomic} of ${listed.length}`

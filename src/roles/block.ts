@@ -75,8 +75,9 @@ export const role = defineRole({
     '(sites.example/bad). add and remove change the list. list prints its entries or, with\n' +
     '--match, those that block the URL. import adds the entries of a file, one per line, and\n' +
     'removes none; if a line is faulty, it reports the line and changes nothing, unless\n' +
-    '--skip-faulty is given. Pods reload the list within seconds. New entries are added to the\n' +
-    'first of the ConfigMaps that have space; the command must be allowed to get and update\n' +
+    '--skip-faulty is given. The list is the file in BLOCKED_TARGETS, the same as that of the\n' +
+    'service, which reads it within 5 seconds; or, on Kubernetes, ConfigMaps. New entries are\n' +
+    'added to the first ConfigMap that has space; the command must be allowed to get and update\n' +
     'them. A change is reported to the audit log of the admin API, with the name of the\n' +
     'operator, by default OPERATOR.',
   commands,

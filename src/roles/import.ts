@@ -58,8 +58,9 @@ export const role = defineRole({
     'Imports the links in FILE, or in the standard input, with their codes. An existing link is\n' +
     'never changed, so the command can be retried. If it is killed, the same command continues\n' +
     'after the rows that FILE.progress records. A code that is not allowed is replaced.\n' +
-    'Exit codes: 0 if each row is imported or has expired; 1 if the import failed, so that a\n' +
-    `retry is useful; 2 for wrong usage; ${EXIT_INCOMPLETE} for conflicts or invalid rows.`,
+    'Exit codes: 0 if each row is imported or has expired; 1 if the import stopped or rows\n' +
+    'failed: run the same command, after a correction if the file is malformed; 2 for wrong\n' +
+    `usage; ${EXIT_INCOMPLETE} for conflicts or invalid rows, which the report lists.`,
   commands,
   settings: { ...clientSettings, OPERATOR: operatorSetting },
   check: parseImportArgs,
@@ -77,6 +78,7 @@ export const role = defineRole({
       const send = createRowSender({ target, signal, onRetry })
       const counts = await runImport(options, { url: target.url, send, signal, display })
       display.complete()
+      if (options.report !== undefined) reportFaulty(counts, options.report)
       process.stdout.write(
         args.flags.json
           ? renderJsonLines([{ rows: totalOf(counts), ...counts }])
@@ -173,6 +175,17 @@ const quote = (value: string) => JSON.stringify(value)
 function exitCodeOf({ failed, conflict, invalid }: Counts): number {
   if (failed > 0) return 1
   return conflict + invalid > 0 ? EXIT_INCOMPLETE : 0
+}
+
+/** Prints how many rows the report is about, and its path; stderr can itself be the report. */
+function reportFaulty({ conflict, invalid, failed, replaced }: Counts, path: string): void {
+  const missing = conflict + invalid + failed
+  const items = [
+    ...(missing > 0 ? [`rows not imported: ${missing}`] : []),
+    ...(replaced > 0 ? [`codes replaced: ${replaced}`] : []),
+  ]
+  if (items.length === 0) return
+  process.stderr.write(`curtail: ${items.join(', ')}; ${path} has the line and the cause of each\n`)
 }
 
 function totalOf(counts: Counts): number {

@@ -77,10 +77,11 @@ export const role = defineRole({
     'cannot be displayed later. The links that are created with it have the creator ID, by\n' +
     'default a random number. DATE is such as 2027-01-31 or 2027-01-31T12:00:00Z; without it,\n' +
     'the key does not expire. list prints the keys without their hashes. revoke removes keys,\n' +
-    'also their copies under other names. Pods reload the list within seconds. A new key is\n' +
-    'added to the first of the Secrets that has space; the command must be allowed to get and\n' +
-    'update them. A change is reported to the audit log of the admin API, with the name of the\n' +
-    'operator, by default OPERATOR.',
+    'also their copies under other names; the links of the keys remain. The list is the file in\n' +
+    'API_KEYS, the same as that of the service, which reads it within 5 seconds; or, on\n' +
+    'Kubernetes, Secrets. A new key is added to the first Secret that has space; the command\n' +
+    'must be allowed to get and update them. A change is reported to the audit log of the admin\n' +
+    'API, with the name of the operator, by default OPERATOR.',
   commands,
   settings,
   dependent: [oneListRequired(list, settings)],
@@ -208,12 +209,14 @@ async function revokeKeys(
 ): Promise<void> {
   const revoked = new Set<string>() // also by an earlier attempt that was in conflict
   const copies = new Set<string>()
+  const creatorIds = new Map<string, string>()
   let hashes: ReadonlySet<string> = new Set()
   const revoke = (documents: readonly ListDocument[]) => {
     const { contents, ...keys } = revokeApiKeys(documents, names, hashes)
     hashes = keys.hashes
     for (const name of keys.found) revoked.add(name)
     for (const name of keys.copies) copies.add(name)
+    for (const [name, creator] of keys.creatorIds) creatorIds.set(name, creator)
     const unknown = names.filter((name) => !revoked.has(name))
     if (unknown.length === 0) return { contents, result: undefined }
     throw new OperatorError(
@@ -229,12 +232,22 @@ async function revokeKeys(
   await change(actionOf, () => target.update(revoke))
   if (json) {
     const all = new Set([...names, ...copies])
-    const objects = [...all].map((name) => ({ name, state: 'revoked' }))
+    const creatorOf = (name: string) => creatorIds.get(name) ?? null
+    const objects = [...all].map((name) => {
+      return { name, creator_id: creatorOf(name), state: 'revoked' }
+    })
     return writeLines(process.stdout, renderJsonLines(objects))
   }
   const lines = [...new Set(names)].map((name) => `${name} revoked\n`)
   for (const name of copies) lines.push(`${name} revoked: it had the same key\n`)
   await writeLines(process.stdout, lines.join(''))
+  for (const [name, creator] of creatorIds) {
+    process.stderr.write(
+      `key ${name} was of creator ${creator}, whose links are unchanged: ` +
+        `curtail link list --creator=${creator} lists them, ` +
+        `curtail link disable --creator=${creator} disables them\n`,
+    )
+  }
 }
 
 async function printKeys(target: ListTarget, json: boolean): Promise<void> {

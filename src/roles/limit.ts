@@ -1,13 +1,18 @@
 // `curtail limit`: what the limiters observe, through their debug ports, and the reset of counters,
 // through the admin API of one.
 import * as z from 'zod'
-import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
+import {
+  type AdminTarget,
+  callAdminApi,
+  ProblemError,
+  UnavailableError,
+} from '../clients/admin-client.ts'
 import type { Settings } from '../config/config.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { jsonFlag, type Parsed } from '../process/command-line.ts'
 import { renderJsonLines } from '../process/json-lines.ts'
-import { defineRole, UsageError } from '../process/role.ts'
+import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
 const LIMITERS_MAX = 64
@@ -29,7 +34,7 @@ type TopValue = z.output<typeof topValueShape>
 const settings = {
   ...clientSettings,
   LIMITER_URLS: {
-    about: 'URLs of the debug ports of all limiters',
+    about: 'URLs of the debug ports of all limiters, which are processes of the role ratelimit',
     allowed: `1 to ${LIMITERS_MAX} http:// or https:// URLs, separated by commas`,
     fallback: LOCAL_LIMITER,
     schema: z
@@ -67,6 +72,8 @@ type TopFlags = Extract<Parsed<typeof commands>, { command: 'top' }>['flags']
 export const role = defineRole({
   name: 'limit',
   about:
+    'These commands call limiters, which are processes of the role ratelimit. standalone has no\n' +
+    'limiter: it counts in its own process.\n' +
     'top shows which values of requests, such as client addresses, had the most denied hits (or\n' +
     'the most hits) at each rule in the last one to two minutes, in the sum of all limiters.\n' +
     'Values of rules with hashed are shown as hashes. The hits of rare values are estimates.\n' +
@@ -119,7 +126,7 @@ async function runTop(
   { rule, by = 'denied', json }: TopFlags,
 ): Promise<string> {
   const request = { method: 'GET', path: '/top' }
-  const read = (target: AdminTarget) => callAdminApi(target, request, minutesShape)
+  const read = (target: AdminTarget) => callLimiter(target, request, minutesShape)
   const minutes = (await Promise.all(targets.map(read))).flat()
   const merged = mergeTop(minutes.flatMap(({ top }) => top))
     .filter((one) => rule === undefined || one.rule === rule)
@@ -133,7 +140,7 @@ async function runExplain(
 ): Promise<string> {
   if (target === undefined) throw new UsageError('LIMITER_URLS must contain a URL')
   const path = `/explain?${String(new URLSearchParams({ domain, descriptor }))}`
-  const explanation = await callAdminApi(target, { method: 'GET', path }, z.string())
+  const explanation = await callLimiter(target, { method: 'GET', path }, z.string())
   const lines = explanation.trimEnd().split('\n')
   return json ? renderJsonLines([{ domain, descriptor, explanation: lines }]) : explanation
 }
@@ -143,10 +150,27 @@ async function runReset(
   { domain, descriptor, json }: DescriptorRequest,
 ): Promise<string> {
   const path = `/admin/limits/reset?${String(new URLSearchParams({ domain, descriptor }))}`
-  const { rules } = await callAdminApi(target, { method: 'POST', path }, resetShape)
+  const { rules } = await callLimiter(target, { method: 'POST', path }, resetShape)
   if (json) return renderJsonLines(rules.map((rule) => ({ rule, state: 'reset' })))
   if (rules.length === 0) return 'no counter: no limit applies to the descriptor\n'
   return rules.map((rule) => `counter of ${rule} reset\n`).join('')
+}
+
+/** Calls a limiter; adds to the error, if the URL is possibly that of another process, what is. */
+async function callLimiter<T>(...call: Parameters<typeof callAdminApi<T>>): Promise<T> {
+  try {
+    return await callAdminApi(...call)
+  } catch (error) {
+    const isUnreachable = error instanceof UnavailableError && error.status === undefined
+    const isUnknownPath = error instanceof ProblemError && error.status === 404
+    if (!isUnreachable && !isUnknownPath) throw error
+    const [{ setting }] = call
+    const required =
+      setting === undefined
+        ? 'ADMIN_URL must be that of a limiter (role ratelimit) with an ADMIN_TOKEN'
+        : `${setting} must be those of limiters (role ratelimit)`
+    throw new OperatorError(`${error.message}; ${required}: standalone has no limiter`)
+  }
 }
 
 /** Adds up the counts of the same values of the same rule. */

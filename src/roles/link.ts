@@ -3,7 +3,7 @@
 import * as z from 'zod'
 import { type AdminTarget, callAdminApiOnce } from '../clients/admin-client.ts'
 import { changeLinks } from '../clients/change-selected.ts'
-import { createLink } from '../clients/create-link.ts'
+import { createLink, hasNoCreator } from '../clients/create-link.ts'
 import { type BulkRequest, parseBulk } from '../clients/link-arguments.ts'
 import { linkCommands } from '../clients/link-commands.ts'
 import { linkShape } from '../clients/link-shape.ts'
@@ -33,7 +33,8 @@ type Arguments = Parsed<typeof linkCommands>
 export const role = defineRole({
   name: 'link',
   about:
-    'create calls the API at API_URL. If the service requires API keys, set API_KEY.\n' +
+    'create calls the API at API_URL. If the service requires API keys, set API_KEY. If the\n' +
+    'admin API shows that the service has not accepted the key, create prints a warning.\n' +
     'The other commands call the admin API at ADMIN_URL. At most 5 seconds after a link is\n' +
     'disabled or deleted, all pods have stopped redirecting it, unless the store is\n' +
     'unavailable. A deleted link cannot be restored, and its code is never reused.\n' +
@@ -81,7 +82,7 @@ function parseLinkArgs(args: Arguments): BulkRequest | undefined {
 }
 
 async function runCreate(
-  { API_URL: url, API_KEY: apiKey }: ConfigOf<typeof settings>,
+  { API_URL: url, API_KEY: apiKey, ...config }: ConfigOf<typeof settings>,
   { operands, flags }: Extract<Arguments, { command: 'create' }>,
   signal: AbortSignal,
 ): Promise<string> {
@@ -94,7 +95,16 @@ async function runCreate(
     { url, apiKey, signal, onRetry },
     { longUrl, alias: flags.alias, ttlDays },
   )
-  return flags.json ? renderJsonLines([link]) : `${link.short_url}\n`
+  const admin = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
+  if (apiKey !== undefined && (await hasNoCreator(admin, { ...link, longUrl }))) {
+    process.stderr.write(
+      'curtail: the link has no creator: the service has not accepted the API key, ' +
+        'which is unknown, revoked or expired\n',
+    )
+  }
+  if (flags.json) return renderJsonLines([link])
+  if (link.expires_at !== null) process.stderr.write(`expires at ${link.expires_at}\n`)
+  return `${link.short_url}\n`
 }
 
 /** Throws UsageError. */
@@ -134,13 +144,14 @@ async function runVerb(
   const link = await callAdminApiOnce(target, request, linkShape)
   if (flags.json) return renderJsonLines([link])
   return renderTable(
-    ['CODE', 'STATE', 'CREATED', 'EXPIRES', 'TARGET'],
+    ['CODE', 'STATE', 'CREATED', 'EXPIRES', 'CREATOR', 'TARGET'],
     [
       [
         link.short_code,
         link.state,
         link.created_at,
         link.expires_at ?? 'never',
+        link.creator_id ?? '-',
         link.long_url ?? '-',
       ],
     ],

@@ -14,19 +14,21 @@ import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.t
 import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
 import { requireDomain } from '../limits/require-domain.ts'
 import { renderFault } from '../limits/rule-fault.ts'
-import { describeRules, explainMatch } from '../limits/describe-rules.ts'
+import { type DescribedRules, describeRules, explainMatch } from '../limits/describe-rules.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { parseRules, type RuleFile } from '../limits/rules.ts'
 import { jsonFlag, type Parsed } from '../process/command-line.ts'
 import { renderJsonLines } from '../process/json-lines.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
+import { redisSettings } from '../stores/redis/settings.ts'
 
 const FILES_MAX = 1000
-/** The settings of the role ratelimit that change the meaning of rules. */
+/** The settings of the role ratelimit that change the meaning of rules, or the warnings. */
 const settings = {
   DEFAULT_ALGORITHM: limitSettings.DEFAULT_ALGORITHM,
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: limitSettings.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+  REDIS_TYPE: redisSettings.REDIS_TYPE,
 } as const
 const commands = {
   '': {
@@ -86,6 +88,7 @@ export const role = defineRole({
     const result = {
       files: files.length,
       rules,
+      described: describeRules(rules, { isRedisCluster: config.REDIS_TYPE === 'CLUSTER' }),
       warnings: warnings.map(renderFault),
       explained: explainAll(rules, request),
     }
@@ -180,6 +183,7 @@ async function readOrThrow<T>(path: string, read: () => Promise<T>): Promise<T> 
 interface CheckResult {
   readonly files: number
   readonly rules: RuleSet
+  readonly described: DescribedRules
   readonly warnings: readonly string[]
   readonly explained: readonly Explained[]
 }
@@ -191,9 +195,10 @@ interface Explained {
   readonly explanation: readonly string[]
 }
 
-function renderResult({ files, rules, warnings, explained }: CheckResult): string {
+function renderResult(result: CheckResult): string {
+  const { warnings, explained } = result
   return [
-    renderRules(rules, files),
+    renderRules(result),
     ...warnings.map((warning) => `warning: ${warning}\n`),
     ...explained.map(({ domain, descriptor, explanation }) =>
       [`\n${domain}: ${descriptor}\n`, ...explanation.map((line) => `  ${line}\n`)].join(''),
@@ -204,8 +209,7 @@ function renderResult({ files, rules, warnings, explained }: CheckResult): strin
 const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'NOTES']
 
 /** One object; the members of a rule are the columns of the table, in lower case. */
-function renderJson({ files, rules, warnings, explained }: CheckResult): string {
-  const described = describeRules(rules)
+function renderJson({ files, rules, described, warnings, explained }: CheckResult): string {
   const names = headings.map((heading) => heading.toLowerCase())
   const rows = described.rows.map((row) =>
     Object.fromEntries(names.map((name, column) => [name, row[column] ?? ''])),
@@ -220,8 +224,8 @@ function renderJson({ files, rules, warnings, explained }: CheckResult): string 
   return renderJsonLines([result])
 }
 
-function renderRules(rules: RuleSet, files: number): string {
-  const { rows, warnings } = describeRules(rules)
+function renderRules({ files, rules, described }: CheckResult): string {
+  const { rows, warnings } = described
   const domains = [...rules.keys()].join(', ')
   const counts = [renderCount(files, 'file'), renderCount(rows.length, 'rule')].join(', ')
   const summary = `no faults: ${counts}, ${renderCount(rules.size, 'domain')} (${domains})\n`

@@ -119,7 +119,8 @@ async function startService(config: Config) {
     }
     health.note('store', 'up')
     service.ready({ baseUrl, dataDir: config.DATA_DIR })
-    return { baseUrl, port: publicHttp.port, stop: service.stop }
+    const isKeyRequired = config.API_KEY_REQUIRED
+    return { baseUrl, port: publicHttp.port, isKeyRequired, stop: service.stop }
   } catch (error) {
     await service.stop()
     throw error

@@ -9,6 +9,12 @@ export type ParsedRow = (
   readonly row: number
 }
 
+/** The same, with its place in the file. */
+export type FileRow = ParsedRow & {
+  /** The line of the file, from 1, in which the record starts. */
+  readonly line: number
+}
+
 /** What a parser needs besides the file. */
 export interface ParseContext {
   readonly nowMs: number
@@ -22,12 +28,14 @@ export interface Format {
 }
 
 /** The rows of a file. */
-export type Rows = AsyncGenerator<ParsedRow, void, undefined>
+export type Rows = AsyncGenerator<FileRow, void, undefined>
 
 /** A record of a file, or why it cannot be read. */
 export type FileRecord<T> = ({ readonly value: T } | { readonly fault: string }) & {
   /** From 1, without the header line. */
   readonly row: number
+  /** The line of the file, from 1, in which it starts. */
+  readonly line: number
 }
 
 /** Converts records to rows; a record that cannot be read becomes a row with its fault. */
@@ -36,9 +44,9 @@ export async function* rowsOf<T>(
   convert: (row: number, value: T) => readonly ParsedRow[],
 ): Rows {
   for await (const record of records) {
-    const { row } = record
-    if ('fault' in record) yield { row, fault: record.fault, code: null }
-    else yield* convert(row, record.value)
+    const { row, line } = record
+    if ('fault' in record) yield { row, line, fault: record.fault, code: null }
+    else for (const parsed of convert(row, record.value)) yield { ...parsed, line }
   }
 }
 

@@ -3,14 +3,14 @@
 import { describe, expect, test } from '@jest/globals'
 import { createRandom, newSeed } from '../../test/kit/random.ts'
 import { type FormatFixture, formatFixtures } from '../../test/kit/transfer/format-fixtures.ts'
-import { FormatError, type ParsedRow, RECORD_CHARACTERS_MAX } from './format.ts'
+import { FormatError, type FileRow, type ParsedRow, RECORD_CHARACTERS_MAX } from './format.ts'
 import { formats } from './formats.ts'
 
 const NOW_MS = Date.parse('2026-11-27T00:00:00Z')
 
 /** The rows of a file that arrives in these chunks, and the message of its FormatError. */
 async function parse(format: string, chunks: readonly Uint8Array[]) {
-  const rows: ParsedRow[] = []
+  const rows: FileRow[] = []
   const found = formats.find(({ name }) => name === format)
   if (found === undefined) throw new Error(`no format ${format}`)
   async function* file() {
@@ -119,6 +119,15 @@ test('a last row of CSV without a line break is rejected if it may be incomplete
   expect(await faultsOf(`${header}a,https://example.com/lo`)).toEqual(cut)
   expect(await faultsOf(`${header}a,https://example.com/lo\n`)).toEqual(['link'])
   expect(await faultsOf(`${header}a,"https://example.com/lo"`)).toEqual(['link'])
+})
+
+test.each([
+  ['csv', 'short_code,long_url\r\n\na,"https://example.com/\n"\nb\nc,x\n', [3, 5, 6]],
+  ['ndjson', '\n{}\n\nx\n', [2, 4]],
+  ['kutt', '{"data":[\n{\n"address":1},\n\n{},{}]}\n{"data":[{}]}\n', [2, 5, 5, 6]],
+])('the rows of %s have the lines in which their records start', async (format, file, expected) => {
+  const { rows, error } = await parse(format, [bytesOf(file)])
+  expect([error, rows.map(({ line }) => line)]).toEqual([undefined, expected])
 })
 
 test('a link that Kutt has banned is disabled, also if its database has no booleans', async () => {

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { FormatError, type ParsedRow, type Rows } from '../../transfer/format.ts'
+import { FormatError, type FileRow, type Rows } from '../../transfer/format.ts'
 import type { ImportResult } from '../../transfer/import-result.ts'
 import type { LinkRow } from '../../transfer/link-row.ts'
 import { importFile, type ImportOptions } from './import-file.ts'
@@ -75,8 +75,9 @@ function link(code: string): LinkRow {
 async function* rowsOf(count: number, error?: Error): Rows {
   for (let i = 1; i <= count; i++) {
     const code = `c${i}`
-    const parsed: ParsedRow =
-      i % 10 === 0 ? { row: i, fault: 'bad', code } : { row: i, link: link(code) }
+    const place = { row: i, line: i + 1 }
+    const parsed: FileRow =
+      i % 10 === 0 ? { ...place, fault: 'bad', code } : { ...place, link: link(code) }
     yield await Promise.resolve(parsed)
   }
   if (error !== undefined) throw error
@@ -176,7 +177,7 @@ test('without a response, the import stops after 5 s, after one, after a minute'
   const { url, batches } = await startApi((rows, request) =>
     request === 0 ? create(rows, request) : 503,
   )
-  await expect(run(url)).rejects.toThrow(/stopped after 10 rows: .*503: scripted; the same/)
+  await expect(run(url)).rejects.toThrow(/10 rows: .*503: scripted; the same command continues/)
   expect(batches.length).toBeGreaterThan(10)
   expect(waitedMs).toBeGreaterThan(60_000)
 })
@@ -190,7 +191,9 @@ test.each([401, 404, 413, 500])('a %i is not retried', async (status) => {
 test('an import that stopped continues after its recorded rows, and its report too', async () => {
   const { url, batches } = await startApi(create)
   const rows = rowsOf(12, new FormatError('damaged'))
-  await expect(run(url, { rows })).rejects.toThrow(/stopped after 10 rows: .*damaged/)
+  await expect(run(url, { rows })).rejects.toThrow(
+    /^import stopped after 10 rows: .*damaged; correct the file, then run the same command$/,
+  )
   expect(await readProgress(path)).toMatchObject({ rows: 10, counts: { created: 9, invalid: 1 } })
   await appendFile(`${path}.report`, '{"row":11}\n'.repeat(100)) // after the recorded rows
   batches.splice(0)
@@ -199,6 +202,17 @@ test('an import that stopped continues after its recorded rows, and its report t
   expect(batches.flat()[0]).toBe('c11')
   expect(await reported()).toEqual([10, 20])
   expect(await readProgress(path)).toBeUndefined()
+})
+
+test('an import continues although a corrected file has its rows on other lines', async () => {
+  const { url } = await startApi(create)
+  const rows = rowsOf(12, new FormatError('damaged'))
+  await expect(run(url, { rows })).rejects.toThrow('damaged')
+  async function* movedRows(): Rows {
+    for await (const row of rowsOf(25)) yield { ...row, line: row.line + 1 }
+  }
+  const { counts } = await run(url, { rows: movedRows() })
+  expect(counts).toMatchObject({ created: 23, invalid: 2 })
 })
 
 test('progress of another import is rejected', async () => {
@@ -238,5 +252,6 @@ test('a replaced code is in the report, with both codes', async () => {
   const { counts } = await run(url)
   expect(counts).toMatchObject({ created: 0, replaced: 23 })
   const [first] = (await readFile(`${path}.report`, 'utf8')).split('\n')
-  expect(JSON.parse(first ?? '')).toMatchObject({ row: 1, short_code: 'c1', code: 'replaced' })
+  const expected = { row: 1, line: 2, short_code: 'c1', code: 'replaced' }
+  expect(JSON.parse(first ?? '')).toMatchObject(expected)
 })

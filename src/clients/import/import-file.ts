@@ -2,7 +2,7 @@
 // batch in memory.
 import { OperatorError } from '../../process/role.ts'
 import { monotonicMs, pause as wait, type Pause } from '../../resilience/deadline.ts'
-import { FormatError, type ParsedRow, type Rows } from '../../transfer/format.ts'
+import { FormatError, type FileRow, type Rows } from '../../transfer/format.ts'
 import { BATCH_ROWS_MAX, type ImportResult } from '../../transfer/import-result.ts'
 import {
   createRowsDigest,
@@ -69,9 +69,8 @@ export async function importFile(options: ImportOptions): Promise<Counts> {
     await recorder.record()
     const cause = causeOf(error)
     if (cause === undefined) throw error
-    const continues = options.progress === undefined ? 'imports all rows' : 'continues there'
     const after = `import stopped after ${recorder.rows()} rows: ${cause}`
-    throw new OperatorError(`${after}; the same command ${continues}`)
+    throw new OperatorError(`${after}; ${hintOf(error, options)}`)
   }
   await recorder.complete()
   return recorder.counts
@@ -81,6 +80,11 @@ export async function importFile(options: ImportOptions): Promise<Counts> {
 function causeOf(error: unknown): string | undefined {
   if (error instanceof FormatError) return `cannot read the next row: ${error.message}`
   return error instanceof OperatorError ? error.message : undefined
+}
+
+function hintOf(error: unknown, { progress }: ImportOptions): string {
+  if (error instanceof FormatError) return 'correct the file, then run the same command'
+  return `the same command ${progress === undefined ? 'imports all rows' : 'continues there'}`
 }
 
 /** Reads the rows that an earlier run has imported, without sending them. */
@@ -107,9 +111,9 @@ async function skipImported({ rows, progress }: ImportOptions, digest: RowsDiges
 async function* batchesOf(
   rows: Rows,
   rowsPerSecond: number,
-): AsyncGenerator<readonly ParsedRow[], void, undefined> {
+): AsyncGenerator<readonly FileRow[], void, undefined> {
   const rowsMax = Math.min(BATCH_ROWS_MAX, Math.ceil(rowsPerSecond / BATCHES_PER_SECOND))
-  let batch: ParsedRow[] = []
+  let batch: FileRow[] = []
   let characters = 0
   for await (const row of rows) {
     const size = JSON.stringify(row).length
@@ -127,18 +131,18 @@ async function* batchesOf(
   if (batch.length > 0) yield batch
 }
 
-async function importBatch(send: RowSender, batch: readonly ParsedRow[]): Promise<RowResult[]> {
+async function importBatch(send: RowSender, batch: readonly FileRow[]): Promise<RowResult[]> {
   const links = batch.flatMap((row) => ('link' in row ? [row.link] : []))
   const results = links.length === 0 ? [] : [...(await send(links))]
   return batch.map((parsed) => {
-    const { row } = parsed
+    const { row, line } = parsed
     if ('fault' in parsed) {
       const { code: short_code, fault: detail } = parsed
-      return { row, short_code, result: 'invalid', code: null, detail }
+      return { row, line, short_code, result: 'invalid', code: null, detail }
     }
     const result = results.shift()
     if (result === undefined) throw new Error('a row has no result')
-    return { row, ...result }
+    return { row, line, ...result }
   })
 }
 

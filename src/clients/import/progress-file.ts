@@ -85,7 +85,8 @@ export function createRowsDigest(): RowsDigest {
   const hash: Hash = createHash('sha256')
   return {
     add(row) {
-      hash.update(`${JSON.stringify(row)}\n`)
+      // An edit of the file may move rows, and earlier versions recorded no lines.
+      hash.update(`${JSON.stringify({ ...row, line: undefined })}\n`)
     },
     read: () => hash.copy().digest('hex'),
   }

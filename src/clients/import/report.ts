@@ -7,9 +7,10 @@ import { OperatorError } from '../../process/role.ts'
 import { messageOf } from '../../resilience/message-of.ts'
 import type { ImportResult } from '../../transfer/import-result.ts'
 
-/** The result of a row, with its number in the file. */
+/** The result of a row, with its number and its line in the file. */
 export interface RowResult extends ImportResult {
   readonly row: number
+  readonly line: number
 }
 
 /** Where the report is written. */
@@ -27,7 +28,7 @@ export function isReplaced({ short_code, code }: ImportResult): boolean {
 function linesOf(results: readonly RowResult[]): string {
   return results
     .filter((one) => isReplaced(one) || !['created', 'exists'].includes(one.result))
-    .map(({ row, ...result }) => `${JSON.stringify({ row, ...result })}\n`)
+    .map(({ row, line, ...result }) => `${JSON.stringify({ row, line, ...result })}\n`)
     .join('')
 }
 

@@ -51,6 +51,8 @@ export interface AdsClientDeps {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   /** The timeout of connecting. @default 10,000 */
   readonly connectMsMax?: number
+  /** So long after the start, a server that cannot be connected is no warning. @default 60,000 */
+  readonly startMsMax?: number
   /** @default Math.random */
   readonly random?: () => number
 }
@@ -66,15 +68,21 @@ export interface AdsClient {
 type Arrived = DiscoveryResponse & { readonly stream: number }
 
 const CONNECT_MS_MAX = 10_000
+/** A server that is installed together with this process may start so much later. */
+const START_MS_MAX = 60_000
 
 /** Starts the client; it connects in the background. */
 export function openAdsClient(deps: AdsClientDeps): AdsClient {
-  const { config, metrics, random = Math.random } = deps
+  const { config, metrics, startMsMax = START_MS_MAX, random = Math.random } = deps
   for (const reason of failureReasons) metrics.xdsFailures.inc({ reason }, 0)
   for (const result of ['ack', 'nack']) metrics.xdsResponses.inc({ result }, 0)
+  const startedMs = monotonicMs()
+  let isStarting = true
   const report = ({ reason, message }: StreamFailure, retryMs?: number) => {
     metrics.xdsFailures.inc({ reason })
-    deps.log.warn({ reason, ...(retryMs !== undefined && { retryMs }) }, message)
+    isStarting &&= reason === 'connect' && monotonicMs() - startedMs < startMsMax
+    const level = isStarting ? 'info' : 'warn'
+    deps.log[level]({ reason, ...(retryMs !== undefined && { retryMs }) }, message)
     deps.onFailure()
   }
   const stopping = new AbortController()

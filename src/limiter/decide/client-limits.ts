@@ -4,8 +4,10 @@ import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import { clientKeyOf } from '../../limits/client-address.ts'
 import type { CounterUpdate } from '../../limits/counter-store.ts'
+import { findNode, valueToMatch } from '../../limits/match.ts'
 import { type Check, planChecks } from '../../limits/plan-checks.ts'
-import type { RuleSet } from '../../limits/rule.ts'
+import type { Rule, RuleSet } from '../../limits/rule.ts'
+import { listRules } from '../../limits/rule-tree.ts'
 import {
   codeOf,
   type CheckedLimit,
@@ -17,7 +19,8 @@ import {
 export const CLIENT_DOMAIN = 'curtail'
 
 /** Values of the descriptor key `route`. */
-type LimitedRoute = 'create' | 'report' | 'redirect' | 'unknown'
+const limitedRoutes = ['create', 'report', 'redirect', 'unknown'] as const
+type LimitedRoute = (typeof limitedRoutes)[number]
 
 /** The limits that one request counts against; they are decided together. */
 interface PlannedLimits {
@@ -165,6 +168,23 @@ function checksOf(
     }
   })
   return planChecks(rules, { domain: CLIENT_DOMAIN, descriptors, hits: 1 }, planOptions).checks
+}
+
+/** The rules that no request matches, because no request has their descriptors. */
+export function findUnusedRules(rules: RuleSet): readonly Rule[] {
+  const top = rules.get(CLIENT_DOMAIN)
+  const used = new Set<Rule>()
+  for (const route of limitedRoutes) {
+    const entry = { key: 'route', value: route }
+    const node = top && findNode(top, entry.key, valueToMatch(top.hashedKeys, entry))
+    if (node === undefined) continue
+    const { exact, any } = node.children
+    for (const key of route === 'create' ? ['client', 'api_key'] : ['client']) {
+      const nodes = [...(exact.get(key)?.values() ?? []), any.get(key)]
+      for (const rule of nodes.flatMap((one) => one?.rules ?? [])) used.add(rule)
+    }
+  }
+  return listRules(rules).filter((rule) => !used.has(rule))
 }
 
 function limitsOf(checks: readonly Check[]): PlannedLimits {

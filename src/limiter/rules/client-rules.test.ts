@@ -24,9 +24,39 @@ test('the shipped rules have no warnings; off disables all limits', () => {
 })
 
 test('a limit without requests_per_unit, which denies every request, is a warning', () => {
-  const rules = 'domain: curtail\ndescriptors: [{ key: route, rate_limit: { unit: second } }]\n'
-  const { file, read: load } = read(rules)
+  const { file, read: load } = read(`domain: curtail
+descriptors: [{ key: route, descriptors: [{ key: client, rate_limit: { unit: second } }] }]
+`)
   expect(load().warnings).toMatchObject([{ file, line: 2 }])
+})
+
+test('rules that no request matches are warnings', () => {
+  const limit = 'rate_limit: { unit: day, requests_per_unit: 5 }'
+  const { file, read: load } = read(`domain: curtail
+descriptors:
+  - { key: client, ${limit} }
+  - key: route
+    value: create
+    ${limit}
+    descriptors:
+      - { key: client, value: 192.0.2.1, ${limit} }
+      - { key: client, ${limit}, descriptors: [{ key: path, ${limit} }] }
+      - { key: api_key, ${limit} }
+      - { key: user, ${limit} }
+  - { key: route, value: delete, descriptors: [{ key: client, ${limit} }] }
+  - { key: route, value: re*, descriptors: [{ key: client, ${limit} }, { key: api_key, ${limit} }] }
+  - { key: route, descriptors: [{ key: client, ${limit} }] }
+`)
+  const { warnings } = load()
+  expect(warnings.map(({ path }) => path).sort()).toEqual([
+    'curtail.client',
+    'curtail.route_create',
+    'curtail.route_create.client.path',
+    'curtail.route_create.user',
+    'curtail.route_delete.client',
+    'curtail.route_re*.api_key',
+  ])
+  expect(warnings[0]).toMatchObject({ file, message: expect.stringContaining('no request') })
 })
 
 test('faults and another domain are rejected', () => {

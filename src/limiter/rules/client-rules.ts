@@ -7,7 +7,7 @@ import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { ConfigError, fileSettings, type Setting } from '../../config/config.ts'
 import { stringSetting } from '../../config/settings.ts'
-import { CLIENT_DOMAIN } from '../decide/client-limits.ts'
+import { CLIENT_DOMAIN, findUnusedRules } from '../decide/client-limits.ts'
 
 const SHIPPED = 'shipped'
 const shippedRules = fileURLToPath(new URL('../../limits/standalone.yaml', import.meta.url))
@@ -40,8 +40,16 @@ export function readClientRules(setting: string): ClientRules {
     throw new ConfigError(parsed.faults.map((fault) => `RATE_LIMITS: ${renderFault(fault)}`))
   }
   const { rules, warnings } = parsed
-  if (rules.has(CLIENT_DOMAIN)) return { rules, warnings }
+  if (rules.has(CLIENT_DOMAIN)) return { rules, warnings: [...warnings, ...unusedIn(rules, name)] }
   throw new ConfigError([`RATE_LIMITS: ${name} must have the domain ${CLIENT_DOMAIN}`])
+}
+
+function unusedIn(rules: RuleSet, name: string): RuleFault[] {
+  const message =
+    'no request matches this rule: requests have route=create, report, redirect or unknown with ' +
+    'client under it, and creates with an API key also api_key'
+  const paths = new Set(findUnusedRules(rules).map(({ path }) => path))
+  return [...paths].map((path) => ({ file: name, line: 1, path, message }))
 }
 
 function readRules(name: string): string {

@@ -46,8 +46,8 @@ export async function* csvRecords(
       ? `line ${line} has no line break at its end: it may be incomplete`
       : undefined
     const problem = fault ?? (fields.length === length ? cut : counted)
-    if (problem !== undefined) yield { row, fault: problem }
-    else yield { row, value: new Map(header.map((name, i) => [name, fields[i] ?? ''])) }
+    if (problem !== undefined) yield { row, line, fault: problem }
+    else yield { row, line, value: new Map(header.map((name, i) => [name, fields[i] ?? ''])) }
   }
   if (header === undefined) throw new FormatError('the file is empty: it has no header line')
 }

@@ -47,10 +47,11 @@ async function* jsonRecords(
     for (const character of characters) {
       const record = scanner.read(character)
       if (record === undefined) continue
+      const { line } = record
       row++
       yield record.isTooLong
-        ? { row, fault: `it has more than ${RECORD_CHARACTERS_MAX} characters` }
-        : { row, ...parse(record.json) }
+        ? { row, line, fault: `it has more than ${RECORD_CHARACTERS_MAX} characters` }
+        : { row, line, ...parse(record.json) }
     }
   }
   scanner.end()
@@ -77,12 +78,15 @@ class RecordScanner {
   #listDepth = 0
   #recordDepth = 0
   #record = ''
+  #line = 1
+  #recordLine = 1
 
   constructor(list: string) {
     this.#list = list
   }
 
   read(character: string): ScannedRecord | undefined {
+    if (character === '\n') this.#line++
     if (this.#recordDepth > 0) this.#append(character)
     if (this.#isInString) {
       this.#readString(character)
@@ -133,6 +137,7 @@ class RecordScanner {
       if (character === '[') throw new FormatError(NO_OBJECT)
       this.#recordDepth = depth + 1
       this.#record = character
+      this.#recordLine = this.#line
     }
     this.#open.push(character)
     this.#lastString = ''
@@ -149,11 +154,13 @@ class RecordScanner {
     }
     if (this.#recordDepth === 0 || depth >= this.#recordDepth) return undefined
     this.#recordDepth = 0
-    return { json: this.#record, isTooLong: this.#record.length > RECORD_CHARACTERS_MAX }
+    const isTooLong = this.#record.length > RECORD_CHARACTERS_MAX
+    return { line: this.#recordLine, json: this.#record, isTooLong }
   }
 }
 
 interface ScannedRecord {
+  readonly line: number
   readonly json: string
   readonly isTooLong: boolean
 }

@@ -8,18 +8,20 @@ export const ndjson: Format = { name: 'ndjson', parse: (file) => parse(decode(fi
 
 async function* parse(file: AsyncIterable<string>): Rows {
   let row = 0
-  for await (const line of linesOf(file)) {
-    if (line?.trim() === '') continue
+  let line = 0
+  for await (const content of linesOf(file)) {
+    line++
+    if (content?.trim() === '') continue
     row++
-    if (line === undefined) {
+    if (content === undefined) {
       const fault = `the line has more than ${RECORD_CHARACTERS_MAX} characters`
-      yield { row, fault, code: null }
+      yield { row, line, fault, code: null }
       continue
     }
-    const value = parseJson(line)
+    const value = parseJson(content)
     const parsed = parseLinkRow(value)
-    if ('row' in parsed) yield { row, link: parsed.row }
-    else yield { row, fault: parsed.fault, code: codeIn(value) }
+    if ('row' in parsed) yield { row, line, link: parsed.row }
+    else yield { row, line, fault: parsed.fault, code: codeIn(value) }
   }
 }
 
