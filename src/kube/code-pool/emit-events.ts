@@ -6,6 +6,15 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { EventRecorder, EventInput } from '../events.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { degradedOf } from './read-status.ts'
+import { jobNameOf } from './refill-jobs.ts'
+
+/** The start of a refill; its levels are missing if they are unknown. */
+interface Start {
+  readonly refill: number
+  readonly job: string
+  readonly level?: number | undefined
+  readonly fillTo?: number | undefined
+}
 
 /** Emits events and log entries, and counts refills, for the changes since `pool.status`. */
 export function emitEvents(
@@ -23,19 +32,29 @@ export function emitEvents(
   const emit = (event: Omit<EventInput, 'regarding'>) => {
     events.emit({ regarding, ...event })
   }
+  const { level } = status
+  const reportStart = (start: Start) => {
+    const { refill, fillTo } = start
+    metrics.refillJobs.inc({ result: 'started' })
+    const upTo = fillTo === undefined ? '' : `, up to ${fillTo} codes`
+    const note = `Refill ${refill} has started${upTo}`
+    emit({ type: 'Normal', reason: 'RefillStarted', action: 'Refill', note })
+    log.info({ namespace, pool: name, ...start }, 'refill started')
+  }
   for (const outcome of plan.changes) {
+    // A short refill may finish before its start is reported, for example after a conflict. The
+    // level is then the one after the refill.
+    const { refill } = outcome
+    const job = outcome.job === '' ? jobNameOf(pool, refill) : outcome.job
+    if (refill > (pool.status?.refills ?? 0)) reportStart({ refill, job })
     metrics.refillJobs.inc({ result: outcome.outcome.toLowerCase() })
     emit(eventOf(outcome))
-    logOutcome(log, { namespace, pool: name }, outcome)
+    logOutcome(log, { namespace, pool: name, level }, outcome)
   }
   if (hasStarted(pool, status)) {
-    metrics.refillJobs.inc({ result: 'started' })
+    const { refills: refill = 0 } = status
     const start = plan.steps.find((step) => step.kind === 'start')
-    const fillTo = start === undefined ? '' : `, up to ${start.fillTo} codes`
-    const note = `Refill ${status.refills ?? 0} has started${fillTo}`
-    emit({ type: 'Normal', reason: 'RefillStarted', action: 'Refill', note })
-    const { refills: refill, level } = status
-    log.info({ namespace, pool: name, refill, level, fillTo: start?.fillTo }, 'refill started')
+    reportStart({ refill, job: jobNameOf(pool, refill), level, fillTo: start?.fillTo })
   }
   const [current, previous] = [degradedOf(status), degradedOf(pool.status)]
   if (current === undefined || current.reason === previous?.reason) return
@@ -52,10 +71,10 @@ function hasStarted({ status: before }: CodePool, { refills = 0, lastRefill }: C
 
 function logOutcome(
   log: Pick<Log, 'info' | 'warn'>,
-  labels: { readonly namespace: string; readonly pool: string },
+  fields: { readonly namespace: string; readonly pool: string; readonly level: number | undefined },
   { refill, job, outcome, reason, message, startedMs, finishedMs }: RefillOutcome,
 ): void {
-  const entry = { ...labels, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }
+  const entry = { ...fields, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }
   if (outcome === 'Succeeded') log.info(entry, 'refill completed')
   else if (outcome === 'Cancelled') log.info({ ...entry, reason: message }, 'refill cancelled')
   else log.warn({ ...entry, reason, detail: message }, 'refill failed')

@@ -127,8 +127,9 @@ test('the owner in the store owns the pool, even if no CodePool is older', async
 
 test('a pool that has another owner gets no Job, and its CodePool is requeued soon', async () => {
   const levels = [row(0, null), row(0, null)] as const
-  const { steps, outcome } = await reconcile({ levels, isOwned: false })
+  const { steps, events, status, outcome } = await reconcile({ levels, isOwned: false })
   expect(steps).toEqual(['refresh', 'own', 'refresh', 'PATCH', 'cache 8'])
+  expect([events, status.refills]).toEqual([[], 0])
   expect(outcome).toEqual({ requeueAfterMs: 200 })
 })
 

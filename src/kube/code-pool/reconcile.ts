@@ -54,7 +54,8 @@ export function createReconcile(deps: ReconcileDeps) {
         throw error
       },
     )
-    const isReported = await report(deps, { pool, observed, plan, signal })
+    const reported = isApplied ? plan : (withoutStart(plan) ?? plan)
+    const isReported = await report(deps, { pool, observed, plan: reported, signal })
     if (!isApplied || !isReported) return { requeueAfterMs: CONFLICT_RETRY_MS }
     // Last, as a Job that cannot be deleted must not prevent anything else.
     const areRemoved = await removeJobs(deps, { pool, steps: removals, signal })
@@ -94,11 +95,17 @@ async function decide(
  * `undefined` if the Job may have been created. A plan that starts a Job cancels none.
  */
 function rejectedPlan(plan: RefillPlan, error: unknown): RefillPlan | undefined {
-  const start = plan.steps.find((step) => step.kind === 'start')
-  if (start === undefined || !(error instanceof KubeError)) return undefined
+  const unstarted = withoutStart(plan)
+  if (unstarted === undefined || !(error instanceof KubeError)) return undefined
   if (![400, 403, 404, 422].includes(error.status)) return undefined
-  const blocker = { reason: 'JobRejected', message: error.message }
-  return { ...plan, blocker, history: { ...plan.history, started: start.refill - 1 }, steps: [] }
+  return { ...unstarted, blocker: { reason: 'JobRejected', message: error.message } }
+}
+
+/** The plan to report if its Job was not created; `undefined` if the plan starts none. */
+function withoutStart(plan: RefillPlan): RefillPlan | undefined {
+  const start = plan.steps.find((step) => step.kind === 'start')
+  if (start === undefined) return undefined
+  return { ...plan, history: { ...plan.history, started: start.refill - 1 }, steps: [] }
 }
 
 interface Steps {

@@ -70,6 +70,65 @@ test('a limiter that reconnects within the grace time causes no writes', async (
   expect(shownOf(given)).toEqual(['Pending 1', 'Pending 1'])
 })
 
+test('the log has one line for each generation that all limiters apply', async () => {
+  const { world, limiter, set, writeAll, compileAll, version } = startReports()
+  await writeAll()
+  const lineOf = (policy: string, generation: number, of: string) => ({
+    ...{ namespace: 'n', policy, generation, version: of, limiters: 2 },
+  })
+  const lines = [lineOf('a', 1, version), lineOf('b', 1, version)]
+  expect(world.programmed).toEqual(lines)
+  world.edit('a', { ...specOf('a'), mode: 'Audit' })
+  const next = compileAll()
+  set(limiter('l1', next), limiter('l2'))
+  await writeAll()
+  expect(world.programmed).toEqual(lines)
+  set(limiter('l1', next), limiter('l2', next))
+  await writeAll()
+  expect(world.programmed).toEqual([...lines, lineOf('a', 2, next)])
+  set(limiter('l1', next))
+  await writeAll()
+  world.nowMs += LIMITER_ABSENCE_MS + 1000
+  expect(await writeAll()).toBe(2)
+  expect(shownOf({ world })).toEqual(['Pending 1', 'Pending 1'])
+  set(limiter('l1', next), limiter('l2', next))
+  expect(await writeAll()).toBe(2)
+  await startReports(world).writeAll()
+  expect(world.programmed).toHaveLength(3)
+})
+
+test('a new leader repeats the line of a policy only if it was not Programmed then', async () => {
+  const { world, limiter, set, writeAll } = startReports()
+  await writeAll()
+  set(limiter('l1'))
+  await writeAll()
+  world.nowMs += LIMITER_ABSENCE_MS + 1000
+  await writeAll()
+  expect(shownOf({ world })).toEqual(['Pending 1', 'Pending 1'])
+  const [reported, emitted] = [world.programmed.length, world.events.length]
+  expect(await startReports(world).writeAll()).toBe(2)
+  expect(shownOf({ world })).toEqual(['Programmed 2', 'Programmed 2'])
+  // The status does not contain that the generation was Programmed before.
+  expect(world.programmed.slice(reported)).toHaveLength(2)
+  expect(world.events.slice(emitted)).toEqual(['a Programmed', 'b Programmed'])
+  const third = startReports(world)
+  third.set(limiter('l1'))
+  await third.writeAll()
+  world.nowMs += LIMITER_RECONNECT_MS
+  expect(await third.writeAll()).toBe(2)
+  third.set(limiter('l1'), limiter('l2'))
+  expect(await third.writeAll()).toBe(2)
+  expect(world.programmed).toHaveLength(reported + 2)
+})
+
+test('the line has the version for which the status was decided', async () => {
+  const { world, reports, limiter, set, version } = startReports()
+  const writing = reports.write('n/a', signal)
+  set(limiter('l1', 'next'), limiter('l2', 'next'))
+  await writing
+  expect(world.programmed).toEqual([expect.objectContaining({ policy: 'a', version })])
+})
+
 test('a new leader reports a changed or new policy only once all limiters apply it', async () => {
   const before = startReports()
   const { world } = before

@@ -39,7 +39,7 @@ export interface ReportDeps {
   readonly events: Pick<EventRecorder, 'emit'>
   readonly nowMs: () => number
   readonly wallMs: () => number
-  readonly log: Pick<Log, 'warn'>
+  readonly log: Pick<Log, 'info' | 'warn'>
 }
 
 /** Reports of the leader. */
@@ -93,6 +93,8 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       const status = policy && statusOf(policy)
       if (policy === undefined || status === undefined) return {}
       if (isSameStatus(policy.status, status)) return {}
+      // Before the write, during which the limiters may accept another version.
+      const version = deps.limiters().find(({ active }) => active !== '')?.active
       try {
         const written = await applyStatus(deps.api, RATE_LIMIT_POLICIES, {
           object: policy,
@@ -105,7 +107,7 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
         if (hasStatus(error, 404) || hasStatus(error, 409)) return {}
         throw error
       }
-      reportChange(policy, status)
+      reportChange(policy, status, version)
       return {}
     },
     nextChangeMs: () =>
@@ -238,9 +240,10 @@ const PROGRAMMED_MAX = 10_000
 function createChangeReport(deps: Pick<ReportDeps, 'events' | 'log'>) {
   /** The accepted generation of each policy that has been programmed. */
   const programmed = new LRUCache<string, number>({ max: PROGRAMMED_MAX })
-  return (policy: RateLimitPolicy, status: RateLimitPolicyStatus): void => {
+  return (policy: RateLimitPolicy, status: RateLimitPolicyStatus, version?: string): void => {
     const { uid } = policy.metadata
     const { status: before } = policy
+    const { accepted, replicas } = status
     const note = (of: typeof before) => {
       const isProgrammed = conditionOf(of, 'Programmed')?.status === 'True'
       if (isProgrammed) programmed.set(uid, of?.accepted?.generation ?? 0)
@@ -256,6 +259,11 @@ function createChangeReport(deps: Pick<ReportDeps, 'events' | 'log'>) {
       if (isSame && last?.reason === current.reason) continue
       if (current.reason === 'Programmed' && wasProgrammed) continue
       emitEvent(deps, policy, current)
+      if (current.reason !== 'Programmed') continue
+      const { namespace, name } = policy.metadata
+      const rules = { generation: accepted?.generation, version }
+      const entry = { namespace, policy: name, ...rules, limiters: replicas?.active }
+      deps.log.info(entry, 'policy programmed')
     }
   }
 }
