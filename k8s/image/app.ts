@@ -19,8 +19,16 @@ const lockFile = z.object({
 })
 const versions = z.record(z.string(), z.string())
 
-/** Writes /app to `folder`, which must be empty; `base` is the root of the image without /app. */
-export async function writeApp(folder: string, base: string, rewrite?: Rewrite): Promise<void> {
+/** The base of an image. */
+export interface Base {
+  /** The root of the image without /app. */
+  readonly folder: string
+  /** A Node.js of the same version that this machine can run; by default the one in the base. */
+  readonly node?: string
+}
+
+/** Writes /app to `folder`, which must be empty. */
+export async function writeApp(folder: string, base: Base, rewrite?: Rewrite): Promise<void> {
   const { packages } = await bundle(folder, rewrite)
   const found = await Promise.all(packages.map(readPackage))
   for (const [i, place] of packages.entries()) {
@@ -63,8 +71,8 @@ async function copyLicenceFiles(place: string, folder: string, license: string):
 }
 
 /** Reads the Node.js and Debian packages of the base. */
-async function readBase(base: string) {
-  const node = join(base, 'nodejs', 'bin', 'node')
+async function readBase(given: Base) {
+  const { folder: base, node = join(base, 'nodejs', 'bin', 'node') } = given
   const { stdout } = await run(node, ['-p', 'JSON.stringify(process.versions)'], {
     timeout: PROBE_MS_MAX,
   })

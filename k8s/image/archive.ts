@@ -3,10 +3,20 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
+import {
+  addBlob,
+  addJson,
+  blobPath,
+  createLayout,
+  type Descriptor,
+  linkLayer,
+  mediaTypes,
+  writeIndex,
+} from './oci-layout.ts'
 
 const run = promisify(execFile)
 const TAR_MS_MAX = 300_000
@@ -33,37 +43,69 @@ export interface ImageConfig {
 /** Writes a folder as a layer to `path`; `mode` changes the mode of all files, such as `go=rX`. */
 export async function writeLayer(folder: string, path: string, mode?: string): Promise<Layer> {
   const modes = mode === undefined ? [] : [`--mode=${mode}`]
-  const args = [...REPRODUCIBLE, '--format=gnu', ...modes, '-C', folder, '-cf', path, '.']
-  await run('tar', args, { timeout: TAR_MS_MAX })
+  await writeTar({ folder, name: '.', path }, modes)
   const hash = createHash('sha256')
   await pipeline(createReadStream(path), hash)
   return { path, sha256: hash.digest('hex') }
 }
 
-/** The contents of an archive. */
+/** Writes `name` in `folder` to a tar file at `path`; the same contents give the same bytes. */
+export async function writeTar(
+  given: { readonly folder: string; readonly name: string; readonly path: string },
+  flags: readonly string[] = [],
+): Promise<void> {
+  const { folder, name, path } = given
+  const args = [...REPRODUCIBLE, '--format=gnu', ...flags, '-C', folder, '-cf', path, name]
+  const env = { ...process.env, TAR_OPTIONS: undefined }
+  await run('tar', args, { timeout: TAR_MS_MAX, env })
+}
+
+/** A container image for one architecture. */
 export interface Image {
-  /** Such as `localhost/curtail:test`; without a host, containerd prefixes docker.io. */
-  readonly names: readonly string[]
   readonly architecture: 'amd64' | 'arm64'
   readonly config: ImageConfig
   /** Lowest first. */
   readonly layers: readonly Layer[]
 }
 
-/** Writes the archive of an image at `path`. */
-export async function writeImage(image: Image, path: string): Promise<void> {
-  const { names, architecture, config, layers } = image
+/** Adds the config and the manifest of an image to a layout, which contains its layers. */
+export async function addImage(
+  folder: string,
+  image: Image & { readonly created?: string },
+  blobs: readonly Descriptor[],
+): Promise<{ readonly manifest: Descriptor; readonly config: Descriptor }> {
+  const { architecture, layers, created = EPOCH } = image
   const rootfs = { type: 'layers', diff_ids: layers.map(({ sha256 }) => `sha256:${sha256}`) }
-  const description = { architecture, os: 'linux', created: EPOCH, config, rootfs }
-  const files = layers.map(({ sha256 }) => `${sha256}.tar`)
-  const manifest = [{ Config: 'config.json', RepoTags: names, Layers: files }]
+  const description = { architecture, os: 'linux', created, config: image.config, rootfs }
+  const config = await addBlob(folder, mediaTypes.config, JSON.stringify(description))
+  const manifest = await addJson(folder, mediaTypes.manifest, { config, layers: blobs })
+  return { manifest: { ...manifest, platform: { architecture, os: 'linux' } }, config }
+}
+
+/**
+ * Writes the archive of an image at `path`: an OCI layout, with the manifest that Docker reads.
+ * `names` are such as `localhost/curtail:test`; without a host, containerd prefixes docker.io.
+ */
+export async function writeImage(
+  image: Image,
+  names: readonly string[],
+  path: string,
+): Promise<void> {
   const folder = await mkdtemp(`${path}-`)
   try {
-    await writeFile(join(folder, 'config.json'), JSON.stringify(description))
-    await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
-    for (const layer of layers) await symlink(layer.path, join(folder, `${layer.sha256}.tar`))
-    const args = [...REPRODUCIBLE, '--dereference', '-C', folder, '-cf', path, '.']
-    await run('tar', args, { timeout: TAR_MS_MAX })
+    await createLayout(folder)
+    const blobs = await Promise.all(image.layers.map((layer) => linkLayer(folder, layer)))
+    const { manifest, config } = await addImage(folder, image, blobs)
+    const named = names.map((name) => ({
+      ...manifest,
+      annotations: { 'io.containerd.image.name': name },
+    }))
+    await writeIndex(folder, named)
+    const place = (digest: string) => relative(folder, blobPath(folder, digest))
+    const Layers = blobs.map(({ digest }) => place(digest))
+    const docker = [{ Config: place(config.digest), RepoTags: names, Layers }]
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify(docker))
+    await writeTar({ folder, name: '.', path }, ['--dereference'])
   } finally {
     await rm(folder, { recursive: true })
   }

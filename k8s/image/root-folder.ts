@@ -26,7 +26,6 @@ export async function createRoot(root: string, user: ImageUser): Promise<void> {
   await writeText(root, 'etc/passwd', `${users.join('\n')}\n`)
   await writeText(root, 'etc/group', `root:x:0:\n${user.name}:x:${id}:\n`)
   await writeText(root, 'etc/nsswitch.conf', 'hosts: files dns\n')
-  await addFile(root, '/etc/os-release', 'etc/os-release')
 }
 
 /** Writes a file that every user can read. */
@@ -90,12 +89,17 @@ async function packageOf(path: string): Promise<string> {
   throw new Error(`${path} is not in a Debian package: images can only be built on Debian 12`)
 }
 
+/** The fields of a package's control file that scanners read, as of an installed package. */
+export function renderMetadata(control: string): string {
+  const fields = /^(Package|Architecture|Version|Source|Maintainer|Homepage): .*\n/gm
+  const facts = [...control.matchAll(fields)].map(([line]) => line)
+  return `${facts.join('')}Status: install ok installed\n\n`
+}
+
 /** Adds the metadata and the licence of a Debian package. */
-export async function addPackageMetadata(root: string, name: string): Promise<void> {
+async function addPackageMetadata(root: string, name: string): Promise<void> {
   const { stdout } = await run('dpkg-query', ['--status', name], { timeout: RUN_MS_MAX })
-  const fields = /^(Package|Status|Architecture|Version|Source|Maintainer|Homepage): .*\n/gm
-  const facts = [...stdout.matchAll(fields)].map(([line]) => line)
-  await writeText(root, join(PACKAGE_METADATA, basename(name)), `${facts.join('')}\n`)
+  await writeText(root, join(PACKAGE_METADATA, basename(name)), renderMetadata(stdout))
   const terms = `usr/share/doc/${name}/copyright`
   await addFile(root, await realpath(join('/', terms)), terms)
 }

@@ -1,5 +1,5 @@
-// Renders the image's bill of materials in CycloneDX: the bundled npm packages, Node.js with its
-// bundled libraries, and the Debian packages of the base. Pure.
+// Renders bills of materials in CycloneDX. That of the image contains the bundled npm packages,
+// Node.js with its bundled libraries, and the Debian packages of the base. Pure.
 import { createHash } from 'node:crypto'
 
 /** A package of npm. */
@@ -32,7 +32,8 @@ export interface Materials {
   readonly distribution: string
 }
 
-interface Component {
+/** A component in a bill of materials. */
+export interface Component {
   readonly type: string
   readonly name: string
   readonly version: string
@@ -40,7 +41,7 @@ interface Component {
   readonly [field: string]: unknown
 }
 
-/** Renders the document. The same materials give the same bytes. */
+/** Renders the image's bill of materials. The same materials give the same bytes. */
 export function renderSbom(materials: Materials): string {
   const { name, version, license, packages, nodeVersions, basePackages } = materials
   const app = component(`pkg:npm/${name}@${version}`, {
@@ -52,19 +53,24 @@ export function renderSbom(materials: Materials): string {
   const npm = packages.map(renderNpm)
   const node = renderNode(nodeVersions)
   const base = basePackages.map((one) => renderDebian(one, materials.distribution))
-  const components = [...npm, node, ...base]
+  return renderBom(app, [...npm, node, ...base])
+}
+
+/** Renders the bill of materials of `subject`, which depends on these components. */
+export function renderBom(subject: Component, components: readonly Component[]): string {
   const refs = components.map((one) => one['bom-ref'])
   const body = {
-    metadata: { component: app },
+    metadata: { component: subject },
     components,
-    dependencies: [{ ref: app['bom-ref'], dependsOn: [...new Set(refs)].sort() }],
+    dependencies: [{ ref: subject['bom-ref'], dependsOn: [...new Set(refs)].sort() }],
   }
   const format = { bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 }
   const document = { ...format, serialNumber: serialOf(body), ...body }
   return `${JSON.stringify(document, undefined, 2)}\n`
 }
 
-function component(purl: string, given: Omit<Component, 'bom-ref' | 'purl'>): Component {
+/** Renders a component, which its package URL identifies. */
+export function component(purl: string, given: Omit<Component, 'bom-ref' | 'purl'>): Component {
   const { type, name, version, ...rest } = given
   return { type, name, version, 'bom-ref': purl, purl, ...rest } as Component
 }

@@ -10,4 +10,4 @@ if (folder === undefined || base === undefined) {
   process.exit(2)
 }
 await mkdir(folder, { recursive: true })
-await writeApp(folder, base)
+await writeApp(folder, { folder: base })

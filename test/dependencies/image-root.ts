@@ -28,7 +28,6 @@ interface ContainerOptions {
 export interface ImageRoot {
   readonly folder: string
   readonly config: ImageConfig
-  readonly archiveBytes: Buffer
   readonly layerBytes: { readonly baseBytes: number; readonly appBytes: number }
   /** Starts the entry point with these arguments; at most /tmp is writable. */
   start(
@@ -61,21 +60,19 @@ export async function openImage(): Promise<ImageRoot> {
   await run('tar', ['-xf', archive, '-C', work], options)
   const read = async (name: string) =>
     JSON.parse(await readFile(join(work, name), 'utf8')) as unknown
-  const [manifest] = (await read('manifest.json')) as { Layers: string[] }[]
-  const { config } = (await read('config.json')) as { config: ImageConfig }
+  const [manifest] = (await read('manifest.json')) as [{ Config: string; Layers: string[] }]
+  const { config } = (await read(manifest.Config)) as { config: ImageConfig }
   const folder = join(work, 'root')
   await mkdir(folder)
-  for (const layer of manifest?.Layers ?? []) {
+  for (const layer of manifest.Layers) {
     await run('tar', ['-xpf', join(work, layer), '-C', folder], options)
   }
   // Runtimes create these folders if an image does not contain them.
   for (const name of ['dev', 'proc']) await mkdir(join(folder, name))
-  const archiveBytes = await readFile(archive)
   const variables = (config.Env ?? []).map((one) => one.split(/=(.*)/s).slice(0, 2))
   return {
     folder,
     config,
-    archiveBytes,
     layerBytes,
     start(args, env = {}, container = {}) {
       const { command = config.Entrypoint, user = config.User, hasTmp = true } = container

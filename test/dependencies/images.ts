@@ -70,7 +70,7 @@ export async function buildServerImages(folder: string): Promise<readonly string
     const layer = await writeLayer(root, join(work, 'layer.tar'))
     const config: ImageConfig = { Entrypoint: entrypoint, User: `${user.id}:${user.id}` }
     const path = join(folder, `${name.replaceAll(/[/:]/g, '-')}.tar`)
-    await writeImage({ names: [name], architecture: 'amd64', config, layers: [layer] }, path)
+    await writeImage({ architecture: 'amd64', config, layers: [layer] }, [name], path)
     await rm(work, { recursive: true })
     paths.push(path)
   }
