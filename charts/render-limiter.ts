@@ -17,11 +17,13 @@ const shared = [
 
 /** The comments that differ from those in the chart curtail, by value. */
 const comments: Readonly<Record<string, string>> = {
-  // Empty by default, which Helm also checks if this chart is a dependency: a template requires it.
-  'image.repository': ` Required, because no registry publishes the image.
- docs/image.md describes how to build it.
+  // An earlier release of curtail has this default of its dependency, which --reuse-values keeps.
+  'image.repository': ` A released chart has the name and the digest of the released image. In a
+ checkout, the default is the name of the image that \`npm run image\` builds. Your own image also
+ requires \`digest: ''\`, because the digest replaces the tag.
  @schema {pattern: '^([a-z0-9][A-Za-z0-9._:/-]*)?$'}`,
   'ratelimit.rules': ` A complete rules file. Pods load a change without a restart.
+ If it is empty, and no other source is set, every request is admitted.
  Before an upgrade a Job checks the rules; if they are invalid, the upgrade fails.
  @schema {type: string}`,
   'networkPolicy.clients': ` NetworkPolicy peers that may call the rate limiter, such as

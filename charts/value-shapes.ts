@@ -5,9 +5,15 @@
 export type Schema = Readonly<Record<string, unknown>>
 
 const stringMap: Schema = { type: 'object', additionalProperties: { type: 'string' } }
-const quantity: Schema = { type: ['string', 'number'], pattern: '^[0-9.]+([kKMGTPE]i?|m)?$' }
+/** A quantity of Kubernetes, without exponents and without units below a thousandth. */
+const quantity: Schema = {
+  type: ['string', 'number'],
+  minimum: 0,
+  pattern: '^([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[mkMGTPE])?$',
+}
 const quantities: Schema = { type: 'object', additionalProperties: quantity }
-const percent: Schema = { type: 'integer', minimum: 1, maximum: 100 }
+const optionalPercent: Schema = { type: ['integer', 'null'], minimum: 1, maximum: 100 }
+const pollSeconds: Schema = { type: 'integer', minimum: 1, maximum: 86_400 }
 const replicas: Schema = { type: 'integer', minimum: 1, maximum: 1000 }
 const namespace: Schema = { type: 'string', pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }
 const poolName: Schema = { type: 'string', pattern: '^[A-Za-z0-9_./-]{1,128}$' }
@@ -37,7 +43,17 @@ export const valueShapes: Readonly<Record<string, Schema>> = {
     enabled: { type: 'boolean' },
     minReplicas: replicas,
     maxReplicas: replicas,
-    targetCpuPercent: percent,
+    targetCpuPercent: optionalPercent,
+    targetMemoryPercent: optionalPercent,
+    metrics: { type: 'array', items: { type: 'object', required: ['type'] } },
+    behavior: { type: 'object' },
+    annotations: stringMap,
+    keda: closed({
+      enabled: { type: 'boolean' },
+      triggers: { type: 'array', items: { type: 'object', required: ['type'] } },
+      pollingInterval: pollSeconds,
+      fallback: { type: 'object' },
+    }),
   }),
   poolName,
   pools: {

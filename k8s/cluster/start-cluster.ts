@@ -91,8 +91,8 @@ async function writeNodeImages(programs: string, state: string): Promise<void> {
     const layer = await writeLayer(root, join(folder, `${program}.layer`))
     const config = { Entrypoint: [`/${program}`], User: user }
     const names = [`localhost/${program}:1`]
-    const image = { names, architecture: 'amd64', config, layers: [layer] } as const
-    await writeImage(image, join(folder, `${program}.tar`))
+    const image = { architecture: 'amd64', config, layers: [layer] } as const
+    await writeImage(image, names, join(folder, `${program}.tar`))
     await rm(root, { recursive: true })
   }
 }

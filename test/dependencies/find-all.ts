@@ -1,5 +1,6 @@
 // Downloads or builds the missing dependencies before the tests, so that the timeout of a test does
 // not include a build. Each dependency has its own deadline.
+import { architectures, findAvailablePackages, findNode } from '../../k8s/image/base-packages.ts'
 import { findAptDependency } from './apt.ts'
 import { findArchive } from './cassandra-archive.ts'
 import { findCassandraJars } from './cassandra-jars.ts'
@@ -12,10 +13,12 @@ import { findHttp2Tools } from './http2-tools.ts'
 import { findJava } from './java.ts'
 import { findK6 } from './k6.ts'
 import { findKubeconform } from './kubeconform.ts'
+import { findCrdSchemas } from './crd-schemas.ts'
 import { findKubernetesSchemas } from './kubernetes-schemas.ts'
 import { findKubernetes } from './kubernetes.ts'
 import { findPrometheus } from './prometheus.ts'
 import { redisServers } from './redis-servers.ts'
+import { findReleaseTools } from './release-tools.ts'
 import { findStrace } from './strace.ts'
 import { findZsh } from './zsh.ts'
 
@@ -42,7 +45,9 @@ const downloads: readonly Dependency[] = [
   ['envoy', findEnvoy],
   ...helmMajors.map((major): Dependency => [`helm ${major}`, () => findHelm(major)]),
   ['the schemas of Kubernetes', findKubernetesSchemas],
+  ['the schemas of other projects', findCrdSchemas],
   ['kubeconform', findKubeconform],
+  ['the base of the image', findImageBase],
 ]
 /** Builds, each of which uses all cores. */
 const builds: readonly Dependency[] = [
@@ -50,7 +55,13 @@ const builds: readonly Dependency[] = [
   ['k6', findK6],
   ['collector', findCollector],
   ['h2spec and grpcurl', findHttp2Tools],
+  ['the tools for releases', findReleaseTools],
 ]
+
+async function findImageBase(): Promise<void> {
+  const packages = await findAvailablePackages(architectures)
+  for (const architecture of architectures) await findNode(architecture, packages)
+}
 
 /** Finds each dependency; prints the reason if one is unavailable, and fails the run. */
 async function findEach(dependencies: readonly Dependency[]): Promise<void> {

@@ -15,7 +15,7 @@ export const KUBERNETES_VERSION = '1.34.10'
 export const kubernetesModule = fileURLToPath(new URL('../../k8s/cluster/go', import.meta.url))
 
 /** A JSON schema of the API server; other fields are copied unchanged. */
-interface Schema {
+export interface Schema {
   type?: string | readonly string[]
   format?: string
   properties?: Record<string, Schema>
@@ -78,7 +78,7 @@ function renderSchemas(api: OpenApi): ReadonlyMap<string, string> {
 }
 
 /** Forbids unknown fields in every object that has named fields. */
-function closeSchema(schema: Schema): Schema {
+export function closeSchema(schema: Schema): Schema {
   const { properties, items, additionalProperties: rest } = schema
   const isOpen = properties === undefined || schema['x-kubernetes-preserve-unknown-fields'] === true
   const fields = Object.entries(properties ?? {})

@@ -2,12 +2,16 @@
 {{- define "curtail.checks" -}}
 {{- $v := .Values -}}
 {{- $faults := list -}}
-{{- if and $v.edge.tls.enabled (not $v.edge.tls.existingSecret) -}}
-{{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true" -}}
+{{- if and $v.edge.tls.enabled (not (include "curtail.edgeSecret" .)) -}}
+{{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true and edge.certificate.enabled is false" -}}
 {{- end -}}
 {{- $faults = concat $faults (include "curtail.ratelimitFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.wayInFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.limitFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.allowanceFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.ceilingFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.ruleFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.memoryFaults" . | fromJsonArray) -}}
 {{- range $name := list "edge" "create" "redirect" -}}
 {{- $faults = concat $faults (include "curtail.scalingFaults" (list $ $name) | fromJsonArray) -}}
 {{- end -}}
@@ -42,8 +46,122 @@
 {{- if has .Release.Namespace $v.controller.watchNamespaces -}}
 {{- $faults = append $faults (printf "controller.watchNamespaces must not name %s: the namespace of the release is always watched" .Release.Namespace) -}}
 {{- end -}}
+{{- $faults = concat $faults (include "curtail.admissionFaults" . | fromJsonArray) -}}
 {{- if and (ne $v.pools.mode "off") (not (hasKey $pools $v.create.codePool)) -}}
 {{- $faults = append $faults (printf "create.codePool must be one of pools.list (%s): it is %s" (keys $pools | sortAlpha | join ", ") $v.create.codePool) -}}
 {{- end -}}
 {{- include "curtail.failIf" $faults -}}
+{{- end -}}
+
+{{/* (root): the errors in the resources of all components except the rate limiter. */}}
+{{- define "curtail.memoryFaults" -}}
+{{- $v := .Values -}}
+{{- $faults := list -}}
+{{- range $name := list "edge" "create" "redirect" "controller" -}}
+{{- $faults = concat $faults (include "curtail.heapFaults" (list $name (get $v $name)) | fromJsonArray) -}}
+{{- end -}}
+{{- /* The heaps that the chart sets itself, in MiB. */}}
+{{- $components := dict "edge.sidecar" $v.edge.sidecar "migrate" $v.migrate "pools" $v.pools "tests" $v.tests -}}
+{{- range $path, $heap := dict "edge.sidecar" 64 "migrate" 128 "pools" 128 "tests" 64 -}}
+{{- $use := printf "%dMi, the JavaScript heap" $heap -}}
+{{- $component := get $components $path | default dict -}}
+{{- $faults = concat $faults (include "curtail.resourceFaults" (list $path $component (mul $heap 1048576) $use) | fromJsonArray) -}}
+{{- end -}}
+{{- if eq $v.cassandra.mode "bundled" -}}
+{{- $heap := $v.cassandra.bundled.heap -}}
+{{- $use := printf "cassandra.bundled.heap, %s" $heap -}}
+{{- $bytes := include "curtail.bytes" (printf "%si" $heap) -}}
+{{- $faults = concat $faults (include "curtail.resourceFaults" (list "cassandra.bundled" $v.cassandra.bundled $bytes $use) | fromJsonArray) -}}
+{{- else if eq $v.cassandra.mode "k8ssandra" -}}
+{{- $faults = concat $faults (include "curtail.resourceFaults" (list "cassandra.k8ssandra" $v.cassandra.k8ssandra) | fromJsonArray) -}}
+{{- end -}}
+{{- if ($v.loadTest).enabled -}}
+{{- $faults = concat $faults (include "curtail.resourceFaults" (list "loadTest" $v.loadTest) | fromJsonArray) -}}
+{{- end -}}
+{{- $faults | toJson -}}
+{{- end -}}
+
+{{/* (root): the errors in the ceiling of requests, which no rate of one client may exceed. */}}
+{{- define "curtail.ceilingFaults" -}}
+{{- $ceiling := int .Values.edge.localLimits.ceilingPerSecond -}}
+{{- $local := include "curtail.localLimits" . | fromYaml -}}
+{{- $faults := list -}}
+{{- range $name := list "createPerSecond" "redirectPerSecond" -}}
+{{- if lt $ceiling (get $local $name | int) -}}
+{{- $faults = append $faults (printf "edge.localLimits.ceilingPerSecond must be at least %d, as edge.localLimits.%s or ratelimit.limits.%s: it is %d" (get $local $name | int) $name $name $ceiling) -}}
+{{- end -}}
+{{- end -}}
+{{- $faults | toJson -}}
+{{- end -}}
+
+{{/*
+(root): the local limits that are below those of ratelimit.rules. Envoy applies the local limits to
+calls that time out, so that they would deny requests that the rules admit. Only token buckets have a
+burst: a window, such as a quota per day, is compared by its rate. No local limit is above 1,000,000.
+*/}}
+{{- define "curtail.ruleFaults" -}}
+{{- $local := include "curtail.localLimits" . | fromYaml -}}
+{{- $seconds := dict "second" 1 "minute" 60 "hour" 3600 "day" 86400 -}}
+{{- $faults := list -}}
+{{- range $rule := include "curtail.routeRules" . | fromJsonArray -}}
+{{- $limit := $rule.limit -}}
+{{- $requests := int64 $limit.requests_per_unit -}}
+{{- $unit := get $seconds (lower (toString $limit.unit)) -}}
+{{- $rateName := printf "%sPerSecond" $rule.prefix -}}
+{{- if eq $rule.prefix "report" }}{{ $rateName = "reportPerHour" }}{{ end -}}
+{{- if and $unit (not $limit.unlimited) -}}
+{{- $rate := divf (mul $requests (ternary 3600 1 (eq $rule.prefix "report"))) $unit | ceil | int -}}
+{{- $compared := dict $rateName $rate -}}
+{{- if eq (toString $limit.algorithm) "token_bucket" }}{{ $_ := set $compared (printf "%sBurst" $rule.prefix) (default $requests $limit.burst) }}{{ end -}}
+{{- range $name, $least := $compared -}}
+{{- if and (lt (get $local $name | int) (int $least)) (le (int $least) 1000000) -}}
+{{- $faults = append $faults (printf "edge.localLimits.%s must be at least %d, as the limit %s in ratelimit.rules: it is %d" $name (int $least) $rule.path (get $local $name | int)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $faults | toJson -}}
+{{- end -}}
+
+{{/* (root): the limits in ratelimit.rules that a local limit corresponds to, as a JSON list. */}}
+{{- define "curtail.routeRules" -}}
+{{- $parsed := fromYaml (.Values.ratelimit.rules | default "") -}}
+{{- $found := list -}}
+{{- range $route := ternary $parsed.descriptors list (kindIs "slice" $parsed.descriptors) -}}
+{{- if and (kindIs "map" $route) (eq (toString $route.key) "route") (not $route.shadow_mode) -}}
+{{- $value := toString $route.value -}}
+{{- if and (eq $value "create") (kindIs "map" $route.rate_limit) -}}
+{{- $found = append $found (dict "prefix" "createTotal" "path" "route=create" "limit" $route.rate_limit) -}}
+{{- end -}}
+{{- range $client := ternary $route.descriptors list (kindIs "slice" $route.descriptors) -}}
+{{- if and (kindIs "map" $client) (eq (toString $client.key) "client") (not $client.value) (not $client.shadow_mode) (kindIs "map" $client.rate_limit) (has $value (list "create" "report" "redirect")) -}}
+{{- $found = append $found (dict "prefix" $value "path" (printf "route=%s,client" $value) "limit" $client.rate_limit) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found | toJson -}}
+{{- end -}}
+
+{{/* (root): what the refill Jobs have that controller.admissionPolicy does not allow, as a JSON list. */}}
+{{- define "curtail.admissionFaults" -}}
+{{- $faults := list -}}
+{{- if (.Values.controller.admissionPolicy).enabled -}}
+{{- if ne .Values.pools.mode "controller" -}}
+{{- $faults = append $faults (printf "controller.admissionPolicy.enabled must be false if pools.mode is %s: only the mode controller has a controller" .Values.pools.mode) -}}
+{{- end -}}
+{{- $pod := (include "curtail.refillPod" (list .) | fromYaml).spec -}}
+{{- range $pod.volumes -}}
+{{- if not (or .secret .configMap (hasKey . "emptyDir") .downwardAPI) -}}
+{{- $faults = append $faults (printf "podDefaults and pools.pod must have only volumes of Secrets, ConfigMaps, emptyDir and downwardAPI, as controller.admissionPolicy.enabled is true: %s is none of them" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range concat $pod.containers (default list $pod.initContainers) -}}
+{{- $security := .securityContext | default dict -}}
+{{- if or .lifecycle .livenessProbe .readinessProbe .startupProbe $security.privileged ($security.capabilities).add -}}
+{{- $faults = append $faults (printf "podDefaults and pools.pod must give containers no lifecycle, probes, privileges and added capabilities, as controller.admissionPolicy.enabled is true: %s has one" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $faults | toJson -}}
 {{- end -}}

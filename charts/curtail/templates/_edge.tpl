@@ -42,3 +42,22 @@ tracingHost: {{ $edge.tracing.host | quote }}
 tracingPort: {{ $edge.tracing.port | int }}
 tracingSamplePercent: {{ $edge.tracing.samplePercent }}
 {{- end -}}
+
+{{/* The probes of Envoy. A draining process must keep running; only a hung one is restarted. */}}
+{{- define "curtail.envoyProbes" -}}
+startupProbe:
+  httpGet: { path: /ready, port: metrics }
+  periodSeconds: 1
+  timeoutSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: "/stats/prometheus?filter=^server.live$", port: metrics }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: { path: /ready, port: metrics }
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 3
+{{- end -}}

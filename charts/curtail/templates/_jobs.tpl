@@ -34,7 +34,8 @@ template:
           {{- end }}
           - { name: LOG_LEVEL, value: {{ .Values.logLevel }} }
           {{- include "curtail.extra" (list . $pod "extraEnv") | nindent 10 }}
-        {{- include "curtail.containerSecurity" . | nindent 8 }}
+        {{- include "curtail.envFrom" (list . $pod) | nindent 8 }}
+        {{- include "curtail.containerSecurity" (list . $pod) | nindent 8 }}
         resources:
           {{- toYaml .Values.migrate.resources | nindent 10 }}
         {{- with printf "%s\n%s" (include "curtail.cassandraMounts" .) (include "curtail.extra" (list . $pod "extraVolumeMounts")) | trim }}
@@ -86,7 +87,7 @@ spec:
   restartPolicy: Never
   initContainers:
     {{- include "curtail.extra" (list $root $pod "extraInitContainers") | nindent 4 }}
-    {{- include "curtail.waitForSchema" (list $root $root.Values.pools.resources) | nindent 4 }}
+    {{- include "curtail.waitForSchema" (list $root $root.Values.pools.resources $pod) | nindent 4 }}
   containers:
     - name: refill
       {{- include "curtail.containerImage" (list $root $root.Values.image) | nindent 6 }}
@@ -104,7 +105,8 @@ spec:
         {{- end }}
         - { name: LOG_LEVEL, value: {{ $root.Values.logLevel }} }
         {{- include "curtail.extra" (list $root $pod "extraEnv") | nindent 8 }}
-      {{- include "curtail.containerSecurity" $root | nindent 6 }}
+      {{- include "curtail.envFrom" (list $root $pod) | nindent 6 }}
+      {{- include "curtail.containerSecurity" (list $root $pod) | nindent 6 }}
       resources:
         {{- toYaml $root.Values.pools.resources | nindent 8 }}
       volumeMounts:

@@ -103,7 +103,23 @@
 {{- end }}
 {{- end -}}
 
-{{/* (list root resources): an init container that waits for the schema of this version. */}}
+{{- define "curtail.cassandraProbes" -}}
+startupProbe:
+  tcpSocket: { port: cql }
+  periodSeconds: 2
+  failureThreshold: 300
+readinessProbe:
+  tcpSocket: { port: cql }
+  periodSeconds: 5
+  timeoutSeconds: 5
+livenessProbe:
+  tcpSocket: { port: cql }
+  periodSeconds: 10
+  timeoutSeconds: 10
+  failureThreshold: 12
+{{- end -}}
+
+{{/* (list root resources pod): an init container that waits for the schema of this version. */}}
 {{- define "curtail.waitForSchema" -}}
 {{- $root := index . 0 -}}
 - name: wait-for-schema
@@ -112,7 +128,7 @@
   env:
     {{- include "curtail.cassandraEnv" $root | trim | nindent 4 }}
     - { name: LOG_LEVEL, value: {{ $root.Values.logLevel }} }
-  {{- include "curtail.containerSecurity" $root | nindent 2 }}
+  {{- include "curtail.containerSecurity" (list $root (index . 2)) | nindent 2 }}
   resources:
     {{- toYaml (index . 1) | nindent 4 }}
   {{- with include "curtail.cassandraMounts" $root | trim }}

@@ -8,6 +8,9 @@
 {{- if and (hasPrefix "http://" $v.baseUrl) $v.edge.tls.enabled -}}
 {{- $warnings = append $warnings (printf "baseUrl is %s, but edge.tls.enabled is true: short links use HTTP without TLS." $v.baseUrl) -}}
 {{- end -}}
+{{- if and (hasPrefix "http://" $v.baseUrl) ($v.edge.gateway).enabled (include "curtail.wayInSecret" (list . "gateway")) -}}
+{{- $warnings = append $warnings (printf "baseUrl is %s, but edge.gateway has a certificate: it redirects every short link to HTTPS." $v.baseUrl) -}}
+{{- end -}}
 {{- if eq $v.cassandra.mode "bundled" -}}
 {{- $reason := ternary "A single node stores all links" "Its nodes are small, and have no authentication" (eq (int $v.cassandra.bundled.replicas) 1) -}}
 {{- $warnings = append $warnings (printf "cassandra.mode is bundled: for trials only. %s; see values-production.yaml." $reason) -}}

@@ -85,6 +85,22 @@ describe('the permissions', () => {
   })
 })
 
+test('admission policies name the Secrets of pools and the account of the controller', async () => {
+  const objects = await caseOf('pools of several namespaces and clusters')
+  const policy = objectOf(objects, 'ValidatingAdmissionPolicy', 'store.shop-curtail-refill-jobs')
+  const { matchConditions, variables } = policy.spec as Record<string, object[]>
+  expect(variables).toContainEqual({
+    name: 'codeSecrets',
+    expression: '["shop-curtail-code-secret","code-of-two"]',
+  })
+  const account = `system:serviceaccount:store:${NAME}`
+  expect(matchConditions).toEqual([
+    { name: 'is-controller', expression: `request.userInfo.username == '${account}'` },
+  ])
+  const kinds = (await caseOf('default')).map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind.startsWith('ValidatingAdmission'))).toEqual([])
+})
+
 describe('the controller pod', () => {
   const controllerOf = (objects: readonly KubeObject[]) => {
     const pod = podsOf(objects).find(({ of }) => of.metadata.name === NAME)

@@ -76,7 +76,11 @@ function setValue(values: Values, path: string, value: unknown): void {
 }
 
 /** Values that have to match one another; `STRING` stands for the digits or letters. */
-const limiterValues = { 'ratelimit.rules': undefined, 'counters.external.url': undefined }
+const limiterValues = {
+  'ratelimit.rules': undefined,
+  'counters.external.url': undefined,
+  'podDefaults.serviceAccount.create': false,
+}
 const usualValues = {
   ...limiterValues,
   'pools.list': [{ name: 'STRING', target: 5000 }],
@@ -99,6 +103,7 @@ const cases: Readonly<Record<string, { chart?: string; values: Values }>> = {
       'global.imageRegistry': undefined,
       'cassandra.auth.existingSecret': undefined,
       'controller.watchNamespaces': undefined,
+      'controller.admissionPolicy.enabled': true,
     },
   },
   'external stores and rules in a ConfigMap': {

@@ -1,78 +1,36 @@
 // Helm upgrades on a real API server, without a node: an upgrade never replaces the code secret
 // silently, and succeeds after every runbook command.
-import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findHelm, helmMajors } from '../../dependencies/helm.ts'
 import { type KubeApiserver, startKubeApiserver } from '../../dependencies/kube-apiserver.ts'
-import { scriptsOf } from '../../kit/runbook-commands.ts'
 import { chartFolder, someImage } from '../../kit/chart/chart-render.ts'
+import { fillCommand, inputFiles, writingCommands } from '../../kit/chart/documented-commands.ts'
+import { helm, type HelmShell, NAMESPACE, openHelmShell } from '../../kit/chart/helm-shell.ts'
+import { heldJobs, heldValues, startHeldPod, verdictOf } from '../../kit/chart/held-jobs.ts'
+import { createParent, fillLists } from '../../kit/chart/release-objects.ts'
+import { waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 120_000
-const COMMAND_MS_MAX = 60_000
-const NAMESPACE = 'store'
-const run = promisify(execFile)
-const runbooks = new URL('../../../docs/runbooks/', import.meta.url)
 
-let server: KubeApiserver
+let server: KubeApiserver | undefined
 let folder: string
+let sh: HelmShell['sh']
+let shOrThrow: HelmShell['shOrThrow']
+let secretOf: HelmShell['secretOf']
+let close: HelmShell['close'] | undefined
 
 beforeAll(async () => {
   server = await startKubeApiserver((line) => process.stdout.write(`${line}\n`))
-  folder = await mkdtemp(join(tmpdir(), 'curtail-upgrade-'))
-  await shOrThrow(`kubectl create namespace ${NAMESPACE}`)
-  await shOrThrow(`helm install curtail-crds ${dirname(chartFolder)}/curtail-crds -n ${NAMESPACE}`)
+  ;({ folder, sh, shOrThrow, secretOf, close } = await openHelmShell(server))
 }, START_MS_MAX)
 
 afterAll(async () => {
-  await server.stop()
-  await rm(folder, { recursive: true })
+  await server?.stop()
+  await close?.()
 })
-
-/** Whether a runbook command writes, except to pods and CronJobs, which do not exist here. */
-const isWriting = (line: string) =>
-  /^(helm|kubectl) /.test(line) &&
-  !/ (delete pod|describe|exec|get|history|logs|port-forward|top|wait) | --from=/.test(line)
-
-interface Result {
-  readonly code: number
-  readonly output: string
-}
-
-/** Runs a line in a shell with kubectl and Helm 4 on its PATH. */
-async function sh(line: string): Promise<Result> {
-  const path = [server.programs, dirname(await findHelm(4)), process.env['PATH'] ?? ''].join(':')
-  const env = { PATH: path, HOME: folder, KUBECONFIG: server.kubeconfig, NS: NAMESPACE }
-  const options = { cwd: folder, env, timeout: COMMAND_MS_MAX }
-  return run('sh', ['-ec', line], options).then(
-    ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
-    (error: unknown) => {
-      const { code, stdout = '', stderr = '' } = error as { code: number } & Record<string, string>
-      return { code, output: `${stdout}${stderr}` }
-    },
-  )
-}
-
-async function shOrThrow(line: string): Promise<string> {
-  const { code, output } = await sh(line)
-  if (code !== 0) throw new Error(`${line} exited with ${code}: ${output}`)
-  return output
-}
-
-/** The Helm command with the values of these tests. */
-const helm = (command: string, release: string, more = '') =>
-  `helm ${command} ${release} ${chartFolder} -n ${NAMESPACE} ` +
-  `--set image.repository=${someImage.repository} ${more}`
-
-const secretOf = (release: string) =>
-  shOrThrow(
-    `kubectl -n ${NAMESPACE} get secret ${release}-curtail-code-secret --ignore-not-found ` +
-      `-o jsonpath='{.data.secret}'`,
-  )
 
 test(
   'an upgrade fails without the code secret until the secret is restored',
@@ -84,11 +42,13 @@ test(
     expect(await secretOf('lost')).toBe(before)
 
     await shOrThrow(`kubectl -n ${NAMESPACE} delete secret lost-curtail-code-secret`)
+    await shOrThrow(`kubectl -n ${NAMESPACE} delete deploy lost-curtail-create`)
     for (const more of ['', '--set edge.replicas=4', '--dry-run=server', '--install']) {
       const { code, output } = await sh(helm('upgrade', 'lost', more))
       expect([more, code]).toEqual([more, 1])
       expect(output).toContain('The Secret lost-curtail-code-secret is missing')
-      expect(output).toContain('pools.codeSecret.existingSecret')
+      expect(output).toContain('If you used existingSecret or pools.mode off before')
+      expect(output).toContain('run helm uninstall lost and install')
       expect([more, await secretOf('lost')]).toEqual([more, ''])
     }
 
@@ -99,6 +59,59 @@ test(
     await shOrThrow(printed.replace('FILE', 'backup'))
     await shOrThrow(helm('upgrade', 'lost'))
     expect(await secretOf('lost')).toBe(before)
+
+    // A release with another name has another Secret.
+    const renamed = await sh(helm('upgrade', 'lost', '--set fullnameOverride=other'))
+    expect([renamed.code, renamed.output]).toEqual([
+      1,
+      expect.stringContaining('The Secret other-code-secret is missing'),
+    ])
+  },
+  TEST_MS_MAX,
+)
+
+test.each(helmMajors)(
+  'the command in the error restores the code secret without a backup: Helm %d',
+  async (major) => {
+    const release = `undo${major}`
+    await shOrThrow(helm('install', release), major)
+    await shOrThrow(helm('upgrade', release), major)
+    const before = await secretOf(release)
+    await shOrThrow(`kubectl -n ${NAMESPACE} delete secret ${release}-curtail-code-secret`)
+    const { output } = await sh(helm('upgrade', release), major)
+    const [history = '', rollback = ''] = output.match(/(?<=^ +)helm .*$/gm) ?? []
+    const deployed = /^(\d+).*\bdeployed\b/m.exec(await shOrThrow(history, major))?.[1] ?? ''
+    await shOrThrow(rollback.replace('REVISION', deployed), major)
+    await shOrThrow(helm('upgrade', release), major)
+    expect([before.length, await secretOf(release)]).toEqual([44, before])
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'an upgrade after a first installation that created nothing creates the secret',
+  async () => {
+    // No node runs the Job that checks the rules.
+    const rules = `--set-file ratelimit.rules=${chartFolder}/files/rate-limits.yaml`
+    expect((await sh(helm('install', 'hook', `${rules} --timeout 1s`))).code).toBe(1)
+    await shOrThrow(helm('upgrade', 'hook', '--install'))
+    expect(await secretOf('hook')).toHaveLength(44)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'an upgrade of another chart, which enables this chart, creates the secret once',
+  async () => {
+    const upgrade = await createParent(folder)
+    for (const isEnabled of [false, true]) await shOrThrow(upgrade(isEnabled))
+    const before = await secretOf('parent')
+    await shOrThrow(upgrade(true))
+    expect([before.length, await secretOf('parent')]).toEqual([44, before])
+    await shOrThrow(`kubectl -n ${NAMESPACE} delete secret parent-curtail-code-secret`)
+    const { code, output } = await sh(upgrade(true))
+    expect([code, output]).toEqual([1, expect.stringContaining('code-secret is missing')])
+    expect(output).not.toContain('helm uninstall')
   },
   TEST_MS_MAX,
 )
@@ -127,19 +140,7 @@ test.each(helmMajors)(
     }
     const values = `${chartFolder} -n ${NAMESPACE} --set image.repository=${someImage.repository}`
     await on(`install ${release} ${values}`)
-    const objects = [
-      ['secret', 'api-keys', '{"data":{"api-keys.ndjson":"a2V5cw=="}}'],
-      ['configmap', 'blocked-targets', '{"data":{"blocked-targets.txt":"evil.example"}}'],
-    ] as const
-    const at = (kind: string, name: string) => `${kind} ${release}-curtail-${name} -n ${NAMESPACE}`
-    for (const [kind, name, patch] of objects)
-      await shOrThrow(`kubectl patch ${at(kind, name)} --type=merge -p '${patch}'`)
-    const read = async () => {
-      const all = objects.map(([kind, name]) =>
-        shOrThrow(`kubectl get ${at(kind, name)} -o jsonpath='{.data}'`),
-      )
-      return Promise.all(all)
-    }
+    const read = await fillLists(shOrThrow, release)
     const before = await read()
     expect(before.join()).toMatch(/a2V5cw==.*evil\.example/)
     const commands = [
@@ -204,53 +205,68 @@ test(
   TEST_MS_MAX,
 )
 
-test(
-  'an upgrade succeeds after every runbook command that writes',
-  async () => {
-    const names = (await readdir(runbooks)).sort()
-    const contents = await Promise.all(
-      names.map((name) => readFile(new URL(name, runbooks), 'utf8')),
-    )
-    const lines = contents.flatMap((text, at) => scriptsOf({ name: names[at] ?? '', text }))
-    const writing = [...new Set(lines.filter(isWriting))]
-    expect(writing.length).toBeGreaterThan(9)
-    await shOrThrow(helm('install', 'books'))
-    await shOrThrow(helm('upgrade', 'books'))
-    await writeFile(join(folder, 'pools.yaml'), 'pools: {}\n')
-    for (const list of ['blocked-targets.txt', 'api-keys.ndjson']) {
-      await writeFile(join(folder, list), '# a corrected list\n')
-    }
-    const rules = join(chartFolder, 'files', 'rate-limits.yaml')
-    await shOrThrow(`cp ${rules} rate-limits.yaml`)
+test.each(helmMajors)(
+  'an upgrade succeeds after every documented command that writes: Helm %d',
+  async (major) => {
+    const release = `books${major}`
+    const writing = await writingCommands()
+    expect(writing.length).toBeGreaterThan(19)
+    await shOrThrow(helm('install', release), major)
+    await shOrThrow(helm('upgrade', release), major)
+    for (const [name, content] of Object.entries(inputFiles))
+      await writeFile(join(folder, name), content)
+    await shOrThrow(`cp ${join(chartFolder, 'files', 'rate-limits.yaml')} rate-limits.yaml`)
     const certificate = '-newkey rsa:2048 -nodes -keyout tls.key -out tls.crt -subj /CN=s -days 1'
     await shOrThrow(`openssl req -x509 ${certificate}`)
-    await writeFile(join(folder, 'code-secret'), Buffer.from(await secretOf('books'), 'base64'))
+    await writeFile(join(folder, 'code-secret'), Buffer.from(await secretOf(release), 'base64'))
     const runAll = async (program: string) => {
       for (const line of writing.filter((one) => one.startsWith(program))) {
-        const secret = line.includes('code-secret') ? 'books-curtail-code-secret' : 'books-tls'
-        const filled = line
-          .replace(/\$R\b/g, 'books-curtail')
-          .replace(/\bRELEASE\b/g, 'books')
-          .replace(/\bCHART\b/g, chartFolder)
-          .replace(/\bREVISION\b/g, '1')
-          .replace(/\bCOUNT\b/g, '4')
-          .replace(/\bMEBIBYTES\b/g, '800')
-          .replace(/\bMEMORY\b/g, '128mb')
-          .replace(/\bLIMIT\b/g, '1Gi')
-          .replace(/\bSECRET\b/g, secret)
+        const onlyInHelm4 = major === 3 ? ' --server-side=true --force-conflicts' : ''
+        const filled = fillCommand(line, release).replace(onlyInHelm4, '')
         // The Job that checks the rules stays pending without a node; test/cluster runs it.
-        const hooks = line.includes(' upgrade ') ? ' --no-hooks' : ''
-        await shOrThrow(`${filled}${hooks}`)
+        const hooks = line.startsWith('helm') ? ' --no-hooks' : ''
+        await shOrThrow(`${filled}${hooks}`, major)
       }
-      await shOrThrow(helm('upgrade', 'books'))
+      await shOrThrow(helm('upgrade', release), major)
     }
     await runAll('kubectl') // first, because some Helm commands take over fields by force
     await runAll('helm')
     // The runbooks warn of this command.
-    await shOrThrow(`kubectl -n ${NAMESPACE} scale deploy/books-curtail-edge --replicas=7`)
-    expect((await sh(helm('upgrade', 'books'))).output).toContain('conflict')
+    await shOrThrow(`kubectl -n ${NAMESPACE} scale deploy/${release}-curtail-edge --replicas=7`)
+    const { output } = await sh(helm('upgrade', release), major)
+    expect(output.includes('conflict')).toBe(major === 4)
   },
   2 * TEST_MS_MAX,
+)
+
+test(
+  'admission policies hold the controller to Jobs of the chart and annotations of pods',
+  async () => {
+    await writeFile(join(folder, 'held.json'), JSON.stringify(heldValues))
+    await shOrThrow(helm('install', 'held', '--values held.json'))
+    const account = `system:serviceaccount:${NAMESPACE}:held-curtail-controller`
+    const create = (manifest: string) =>
+      sh(`kubectl create --dry-run=server --as=${account} -n ${NAMESPACE} -f ${manifest}`)
+    const jobs = await heldJobs('held')
+    for (const { name, object } of jobs) {
+      await writeFile(join(folder, `${name}.json`), JSON.stringify(object))
+    }
+    await waitFor(
+      'the policies to be effective',
+      async () => (await create(`${jobs.at(-1)?.name ?? ''}.json`)).code === 1,
+    )
+    const { output } = await create(jobs.map(({ name }) => `${name}.json`).join(' -f '))
+    expect(jobs.map((job) => [job.name, verdictOf(job, output)])).toEqual(
+      jobs.map(({ name, verdict }) => [name, verdict]),
+    )
+
+    const patchHeldPod = await startHeldPod({ sh, shOrThrow }, account)
+    expect(await patchHeldPod('{"metadata":{"annotations":{"curtail.dev/lists":"1"}}}')).toBe('')
+    const image = '{"spec":{"containers":[{"name":"held","image":"two"}]}}'
+    for (const body of [image, '{"metadata":{"labels":{"a":"c"}}}'])
+      expect(await patchHeldPod(body)).toContain('must change only annotations of pods')
+  },
+  TEST_MS_MAX,
 )
 
 test(

@@ -1,6 +1,7 @@
 // The errors of Helm for invalid values.
 import { describe, expect, test } from '@jest/globals'
 import { helmMajors } from '../../dependencies/helm.ts'
+import { compatible, contradicting, contradictions } from '../../kit/chart/contradicting-values.ts'
 import { type GivenValues, someImage, tryRender } from '../../kit/chart/chart-render.ts'
 
 /** Invalid values, with the path and the allowed values that the error must name. */
@@ -13,7 +14,11 @@ interface Rejected {
 const rejected: readonly [string, Rejected][] = [
   [
     'no image',
-    { values: { image: {} }, path: 'image.repository', allowed: /does not match pattern/i },
+    {
+      values: { image: { repository: '' } },
+      path: 'image.repository',
+      allowed: /does not match pattern/i,
+    },
   ],
   [
     'an image in capitals',
@@ -161,6 +166,22 @@ const rejected: readonly [string, Rejected][] = [
     },
   ],
   [
+    'a quantity with a unit that Kubernetes does not know',
+    {
+      values: { create: { resources: { limits: { memory: '256Ki2' } } } },
+      path: 'create.resources.limits.memory',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'a negative quantity',
+    {
+      values: { create: { resources: { requests: { cpu: -1 } } } },
+      path: 'create.resources.requests.cpu',
+      allowed: /\b0\b/,
+    },
+  ],
+  [
     'an unknown log level',
     { values: { logLevel: 'loud' }, path: 'logLevel', allowed: /trace.*silent/ },
   ],
@@ -210,7 +231,11 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
           { name: 'a', target: 5000 },
         ],
       },
-      controller: { watchNamespaces: ['store'] },
+      controller: { watchNamespaces: ['store'], admissionPolicy: { enabled: true } },
+      podDefaults: {
+        extraVolumes: [{ name: 'logs', hostPath: { path: '/var/log' } }],
+        extraInitContainers: [{ name: 'tune', securityContext: { privileged: true } }],
+      },
     }
     const { exitCode, error } = await tryRender({ major, values })
     expect(exitCode).not.toBe(0)
@@ -226,9 +251,23 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
       'create.codePool must be one of pools.list (a): it is other',
       'the target of a must be at least 5001, 1,000 above its lowWater',
       'controller.watchNamespaces must not name store',
+      'as controller.admissionPolicy.enabled is true: logs is none of them',
+      'as controller.admissionPolicy.enabled is true: tune has one',
     ]
     for (const message of messages) expect(error).toContain(message)
   }, 30_000)
+
+  test('memory that does not suffice, and limits below others', async () => {
+    const values = { image: someImage, ...contradicting }
+    const { exitCode, error } = await tryRender({ major, values })
+    const lines = error.split('\n').filter((line) => line.startsWith('- '))
+    expect([exitCode === 0, lines.sort()]).toEqual([false, contradictions])
+  }, 30_000)
+
+  test.each(compatible)('not %s', async (_, values) => {
+    const { exitCode, error } = await tryRender({ major, values: { image: someImage, ...values } })
+    expect([exitCode, error]).toEqual([0, ''])
+  })
 
   test.each([
     ['domain: shop\ndescriptors: []', 'must have the domain edge, which Envoy sends: with shop'],

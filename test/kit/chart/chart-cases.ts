@@ -1,6 +1,7 @@
 // The values with which tests render the charts: every toggle is on in one case and off in another.
 // Contains no expectation.
 import { type GivenValues, limiterFolder } from './chart-render.ts'
+import { allPodValues, behavior, gatewayEdge, metrics, scaled } from './workload-values.ts'
 
 /** The chart, by default `curtail`, the values and the values files of one case. */
 export interface ChartCase {
@@ -11,26 +12,6 @@ export interface ChartCase {
 
 const digest = `sha256:${'a'.repeat(64)}`
 
-/** Every setting of pods. */
-const allPodValues = {
-  annotations: { example: 'yes' },
-  labels: { team: 'links' },
-  nodeSelector: { disk: 'fast' },
-  tolerations: [{ key: 'links', operator: 'Exists' }],
-  affinity: { nodeAffinity: {} },
-  topologySpreadConstraints: [
-    { topologyKey: 'rack', maxSkew: 1, whenUnsatisfiable: 'DoNotSchedule' },
-  ],
-  priorityClassName: 'high',
-  runtimeClassName: 'gvisor',
-  extraEnv: [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://collector:4318' }],
-  extraArgs: [],
-  extraVolumes: [{ name: 'more', emptyDir: {} }],
-  extraVolumeMounts: [{ name: 'more', mountPath: '/more' }],
-  extraInitContainers: [],
-}
-
-const scaled = { enabled: true, minReplicas: 3, maxReplicas: 9, targetCpuPercent: 50 }
 const xds = { server: 'control-plane.gateway:18001', nodeId: 'limits', tlsSecret: 'xds' }
 const peer = { podSelector: { matchLabels: { app: 'prometheus' } } }
 
@@ -90,7 +71,11 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
         service: {
           type: 'LoadBalancer',
           annotations: { lb: 'nlb' },
+          labels: { lb: 'nlb' },
           loadBalancerClass: 'nlb',
+          loadBalancerIP: '192.0.2.7',
+          trafficDistribution: 'PreferClose',
+          spec: { sessionAffinity: 'ClientIP' },
           loadBalancerSourceRanges: ['192.0.2.0/24'],
           ipFamilyPolicy: 'PreferDualStack',
         },
@@ -98,11 +83,24 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
     },
   },
   'behind a proxy, by a port of the nodes': {
-    values: { edge: { trustedHops: 2, service: { type: 'NodePort' } } },
+    values: {
+      edge: {
+        trustedHops: 2,
+        service: { type: 'NodePort', httpNodePort: 30_080, clusterIP: '10.96.0.80' },
+        ingress: { enabled: true, className: 'nginx', tlsSecret: 'cert', labels: { a: 'b' } },
+      },
+    },
+  },
+  'behind a gateway, with its certificate': {
+    values: {
+      baseUrl: 'https://cur.tl',
+      ownHosts: ['www.cur.tl', 'cur.tl:8443'],
+      edge: gatewayEdge,
+    },
   },
   autoscaled: {
     values: {
-      edge: { autoscaling: scaled },
+      edge: { autoscaling: { ...scaled, behavior, metrics, targetMemoryPercent: 80 } },
       ratelimit: { autoscaling: scaled },
       create: { autoscaling: scaled },
       redirect: { autoscaling: scaled },
@@ -155,7 +153,12 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
   'services watched by Prometheus': {
     values: {
       monitoring: {
-        monitor: { enabled: true, kind: 'ServiceMonitor', renderMode: 'alwaysRender' },
+        monitor: {
+          ...{ enabled: true, kind: 'ServiceMonitor', renderMode: 'alwaysRender' },
+          scrapeTimeout: '5s',
+          relabelings: [{ action: 'labeldrop', regex: 'pod' }],
+          metricRelabelings: [{ action: 'drop', sourceLabels: ['le'], regex: '0.1' }],
+        },
       },
     },
   },
@@ -181,7 +184,10 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
         external: { contactPoints: ['10.0.0.1'] },
         auth: { existingSecret: 'login' },
       },
-      controller: { watchNamespaces: ['one', 'two'], clusterName: 'east', leaseName: 'links' },
+      controller: {
+        ...{ watchNamespaces: ['one', 'two'], clusterName: 'east', leaseName: 'links' },
+        admissionPolicy: { enabled: true, codeSecrets: ['code-of-two'] },
+      },
     },
   },
   'pools filled by CronJobs': {

@@ -75,6 +75,8 @@ export interface RenderOptions {
   /** Values files in the folder of the chart. */
   readonly files?: readonly string[]
   readonly release?: string
+  /** APIs of the cluster, besides those of Kubernetes. */
+  readonly apiVersions?: readonly string[]
 }
 
 /** The image that every rendering requires. */
@@ -91,7 +93,8 @@ export interface Rendering {
 export async function tryRender(options: RenderOptions): Promise<Rendering> {
   const helm = await findHelm(options.major)
   const { release = 'shop', chart = chartFolder, values = {}, files = [] } = options
-  const given = files.flatMap((file) => ['--values', `${chart}/${file}`])
+  const apis = (options.apiVersions ?? []).flatMap((api) => ['--api-versions', api])
+  const given = [...apis, ...files.flatMap((file) => ['--values', `${chart}/${file}`])]
   const args = ['template', release, chart, '--namespace', 'store', ...given, '--values', '-']
   return new Promise((resolve) => {
     const bounds = { timeout: RENDER_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX }

@@ -17,11 +17,3 @@ allows it, and delete the StatefulSet without its pods; then upgrade:
 {{- end -}}
 {{- end -}}
 {{- end -}}
-
-{{/* (quantity): a quantity of bytes in any unit, for comparisons; the API server may round it up. */}}
-{{- define "curtail.bytes" -}}
-{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
-{{- $units = merge $units (dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976) -}}
-{{- $quantity := ternary (printf "%.0f" .) (toString .) (kindIs "float64" .) -}}
-{{- mulf (regexFind "^[0-9.]+" $quantity) (get $units (regexFind "[A-Za-z]*$" $quantity)) | ceil -}}
-{{- end -}}

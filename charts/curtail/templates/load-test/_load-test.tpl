@@ -35,7 +35,8 @@ template:
           - { name: {{ $name | quote }}, value: {{ $value | quote }} }
           {{- end }}
           {{- include "curtail.extra" (list . $test.pod "extraEnv") | nindent 10 }}
-        {{- include "curtail.containerSecurity" . | nindent 8 }}
+        {{- include "curtail.envFrom" (list . $test.pod) | nindent 8 }}
+        {{- include "curtail.containerSecurity" (list . $test.pod) | nindent 8 }}
         resources:
           {{- toYaml $test.resources | nindent 10 }}
         volumeMounts:

@@ -4,12 +4,7 @@
 {{- $hook := dict "helm.sh/hook" "pre-install,pre-upgrade" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" }}
 {{- $command := list 128 "ratelimit-check" "/etc/curtail/rules/rate-limits.yaml" }}
 {{- with include "curtail.requiredDomain" . }}{{ $command = concat $command (list "--domain" .) }}{{ end }}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata:
-  {{- include "curtail.metadata" (list . "check-rules" "check-rules" (mergeOverwrite (deepCopy $hook) (dict "helm.sh/hook-weight" "-1"))) | nindent 2 }}
-automountServiceAccountToken: false
+{{- include "curtail.serviceAccount" (list . "check-rules" .Release.Namespace (mergeOverwrite (deepCopy $hook) (dict "helm.sh/hook-weight" "-1"))) }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -43,7 +38,7 @@ spec:
         - name: check-rules
           {{- include "curtail.containerImage" (list . .Values.image) | nindent 10 }}
           {{- include "curtail.command" $command | nindent 10 }}
-          {{- include "curtail.containerSecurity" . | nindent 10 }}
+          {{- include "curtail.containerSecurity" (list . .Values.ratelimit.pod) | nindent 10 }}
           resources:
             {{- toYaml (default .Values.ratelimit .Values.migrate).resources | nindent 12 }}
           volumeMounts:

@@ -26,19 +26,18 @@ app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{/* (list root component [labels]): all labels of an object. */}}
+{{/*
+(list root component [labels]): all labels of an object. The values cannot replace those that select
+pods, and the one by which Helm recognizes its objects.
+*/}}
 {{- define "curtail.labels" -}}
 {{- $root := index . 0 -}}
-{{- $labels := deepCopy (default dict $root.Values.commonLabels) -}}
+{{- $chart := printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" -}}
+{{- $labels := dict "app.kubernetes.io/part-of" "curtail" "app.kubernetes.io/version" $root.Chart.AppVersion "helm.sh/chart" $chart -}}
+{{- $labels = mergeOverwrite $labels (default dict $root.Values.commonLabels) -}}
 {{- if gt (len .) 2 }}{{ $labels = mergeOverwrite $labels (index . 2) }}{{ end -}}
-{{ include "curtail.selectorLabels" . }}
-app.kubernetes.io/part-of: curtail
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
-{{- with $labels }}
-{{ toYaml . }}
-{{- end }}
+{{- $fixed := include "curtail.selectorLabels" . | fromYaml -}}
+{{- mergeOverwrite $labels $fixed (dict "app.kubernetes.io/managed-by" $root.Release.Service) | toYaml -}}
 {{- end -}}
 
 {{/* (list root component [suffix [annotations [labels [namespace]]]]): the metadata of an object. */}}

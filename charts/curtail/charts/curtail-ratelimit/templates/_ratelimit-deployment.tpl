@@ -31,24 +31,8 @@
 {{- $source := include "curtail.rulesSource" . -}}
 {{- $extraEnv := include "curtail.extra" (list . .Values.ratelimit.pod "extraEnv") -}}
 {{- $hasAdmin := and (hasKey .Values "admin") (not (contains "name: ADMIN_TOKEN" $extraEnv)) -}}
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  {{- include "curtail.metadata" (list . "ratelimit") | nindent 2 }}
-spec:
-  {{- if not .Values.ratelimit.autoscaling.enabled }}
-  replicas: {{ .Values.ratelimit.replicas | int }}
-  {{- end }}
-  revisionHistoryLimit: 3
-  # A pod is available once Envoy has resolved its address.
-  minReadySeconds: {{ .Values.dnsSeconds | int }}
-  progressDeadlineSeconds: 1200
-  strategy:
-    type: RollingUpdate
-    rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }
-  selector:
-    matchLabels:
-      {{- include "curtail.selectorLabels" (list . "ratelimit") | nindent 6 }}
+# A pod is available once Envoy has resolved its address.
+{{ include "curtail.deployment" (list . "ratelimit" .Values.dnsSeconds) }}
   template:
     metadata:
       {{- include "curtail.podMetadata" (list . "ratelimit" .Values.ratelimit.pod) | nindent 6 }}
@@ -90,6 +74,7 @@ spec:
             {{- include "curtail.countersEnv" . | trim | nindent 12 }}
             - { name: LOG_LEVEL, value: {{ .Values.logLevel }} }
             {{- $extraEnv | nindent 12 }}
+          {{- include "curtail.envFrom" (list . .Values.ratelimit.pod) | nindent 10 }}
           ports:
             - { name: grpc, containerPort: 8081 }
             - { name: http, containerPort: 8080 }
@@ -99,8 +84,8 @@ spec:
           lifecycle:
             preStop:
               sleep: { seconds: {{ .Values.dnsSeconds | int }} }
-          {{- include "curtail.probes" . | nindent 10 }}
-          {{- include "curtail.containerSecurity" . | nindent 10 }}
+          {{- include "curtail.probes" (list . .Values.ratelimit.pod (include "curtail.roleProbes" .)) | nindent 10 }}
+          {{- include "curtail.containerSecurity" (list . .Values.ratelimit.pod) | nindent 10 }}
           resources:
             {{- toYaml .Values.ratelimit.resources | nindent 12 }}
           volumeMounts:
@@ -120,6 +105,7 @@ spec:
             - { name: rules-copy, mountPath: /var/lib/curtail }
             {{- include "curtail.redisMounts" .Values.counters | trim | nindent 12 }}
             {{- include "curtail.extra" (list . .Values.ratelimit.pod "extraVolumeMounts") | nindent 12 }}
+        {{- include "curtail.extra" (list . .Values.ratelimit.pod "extraContainers") | nindent 8 }}
       volumes:
         {{- with (.Values.ratelimit.xds).tlsSecret }}
         - name: xds-tls

@@ -20,7 +20,7 @@ spec:
 ---
 {{ include "curtail.ratelimitDeployment" . }}
 {{- include "curtail.ratelimitNetworkPolicy" . }}
-{{- include "curtail.horizontalPodAutoscaler" $ofPods }}
+{{- include "curtail.autoscaler" $ofPods }}
 {{- include "curtail.podDisruptionBudget" $ofPods }}
 {{- include "curtail.serviceAccount" $ofPods }}
 {{- include "curtail.monitor" (list . "ratelimit" "/metrics") }}
@@ -58,8 +58,12 @@ data:
   rate-limits.yaml: |
     {{- if .Values.ratelimit.rules }}
     {{- .Values.ratelimit.rules | trim | nindent 4 }}
-    {{- else }}
+    {{- else if include "curtail.requiredDomain" . }}
     {{- include "curtail.shippedRules" . | trim | nindent 4 }}
+    {{- else }}
+    # No rules: every request is admitted.
+    domain: none
+    descriptors: []
     {{- end }}
 {{- end }}
 {{- end -}}

@@ -100,27 +100,16 @@ spec:
           {{- end }}
           ports:
             - { name: redis, containerPort: 6379 }
-          startupProbe:
-            tcpSocket: { port: redis }
-            periodSeconds: 1
-            failureThreshold: 60
-          readinessProbe:
-            exec:
-              command: [/usr/local/bin/redis-cli, ping]
-            periodSeconds: 10
-            timeoutSeconds: 5
-          livenessProbe:
-            tcpSocket: { port: redis }
-            periodSeconds: 10
-            timeoutSeconds: 5
-            failureThreshold: 6
-          {{- include "curtail.containerSecurity" $root | nindent 10 }}
+          {{- include "curtail.envFrom" (list $root $bundled.pod) | nindent 10 }}
+          {{- include "curtail.probes" (list $root $bundled.pod (include "curtail.redisProbes" $root)) | nindent 10 }}
+          {{- include "curtail.containerSecurity" (list $root $bundled.pod) | nindent 10 }}
           resources:
             {{- toYaml $bundled.resources | nindent 12 }}
           volumeMounts:
             - { name: config, mountPath: /etc/redis, readOnly: true }
             - { name: data, mountPath: /data }
             {{- include "curtail.extra" (list $root $bundled.pod "extraVolumeMounts") | nindent 12 }}
+        {{- include "curtail.extra" (list $root $bundled.pod "extraContainers") | nindent 8 }}
       volumes:
         - name: config
           configMap:
@@ -128,6 +117,23 @@ spec:
         - name: data
           emptyDir: { sizeLimit: 64Mi }
         {{- include "curtail.extra" (list $root $bundled.pod "extraVolumes") | nindent 8 }}
+{{- end -}}
+
+{{- define "curtail.redisProbes" -}}
+startupProbe:
+  tcpSocket: { port: redis }
+  periodSeconds: 1
+  failureThreshold: 60
+readinessProbe:
+  exec:
+    command: [/usr/local/bin/redis-cli, ping]
+  periodSeconds: 10
+  timeoutSeconds: 5
+livenessProbe:
+  tcpSocket: { port: redis }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
 {{- end -}}
 
 {{- define "curtail.countersEnv" -}}
