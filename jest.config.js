@@ -1,5 +1,14 @@
 // Jest with swc, as ES modules. Each project is a test level: `unit` needs only Node.js, the others
 // start processes. test/run.ts selects the projects to run.
+
+// A service that stops waits a second for idle connections, and most tests stop one. Therefore those
+// of fetch() close earlier; the tests share its dispatcher.
+await fetch('data:,') // creates the dispatcher
+const key = Symbol.for('undici.globalDispatcher.1')
+/** @typedef {{ constructor: new (options: { keepAliveMaxTimeout: number }) => Agent }} Agent */
+const realm = /** @type {typeof globalThis & { [key]: Agent }} */ (globalThis)
+realm[key] = new realm[key].constructor({ keepAliveMaxTimeout: 100 })
+
 const shared = {
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: 'node',

@@ -93,10 +93,24 @@ test.each([
   expect(statusInFlux('RateLimitPolicy', object)).toBe(inFlux)
 })
 
+const schema = JSON.parse(readFileSync('charts/curtail/values.schema.json', 'utf8')) as object
+const validate = new Ajv({ strict: false }).compile(schema)
+
 test('the Applications refer to charts of the project, with values that they accept', () => {
   const sources = ofKind('Application').map(({ spec }) => spec?.source)
   expect(sources.map((source) => source?.path)).toEqual(['charts/curtail-crds', 'charts/curtail'])
-  const schema = JSON.parse(readFileSync('charts/curtail/values.schema.json', 'utf8')) as object
-  const validate = new Ajv({ strict: false }).compile(schema)
   expect([validate(sources[1]?.helm?.valuesObject), validate.errors]).toEqual([true, null])
+})
+
+test('the HelmReleases install both charts from one source, the CRDs first', () => {
+  const [crds, shop] = ofKind('HelmRelease')
+  const [source] = ofKind('GitRepository')
+  const charts = [crds, shop].map((release) => release?.spec?.chart?.spec)
+  expect(charts.map((one) => one?.chart)).toEqual(['./charts/curtail-crds', './charts/curtail'])
+  const sourceRef = { kind: source?.kind, name: source?.metadata.name }
+  expect(charts.map((one) => one?.sourceRef)).toEqual([sourceRef, sourceRef])
+  expect(shop?.spec?.dependsOn).toEqual([{ name: crds?.metadata.name }])
+  const places = [source, crds, shop].map((one) => one?.metadata.namespace)
+  expect(new Set(places).size).toBe(1)
+  expect([validate(shop?.spec?.values), validate.errors]).toEqual([true, null])
 })

@@ -13,6 +13,7 @@ interface StepBounds {
 /** Jest's reporter of open handles takes 30 s of it. */
 const EXIT_MS_MAX = 90_000
 const POLL_MS = 500
+const LOW_PRIORITY = ['nice', '-n', '19'] as const
 
 /**
  * Runs Node.js with `args` within the bounds; resolves to the cause of its failure, or `undefined`
@@ -20,9 +21,12 @@ const POLL_MS = 500
  */
 export async function runNode(
   args: readonly string[],
-  { env, ...bounds }: StepBounds & { env: NodeJS.ProcessEnv },
+  options: StepBounds & { env: NodeJS.ProcessEnv; isLowPriority?: boolean },
 ): Promise<string | undefined> {
-  return failureOf(spawn(process.execPath, args, { stdio: 'inherit', env }), bounds)
+  const { env, isLowPriority = false, ...bounds } = options
+  const line = [...(isLowPriority ? LOW_PRIORITY : []), process.execPath, ...args]
+  const [command = '', ...rest] = line
+  return failureOf(spawn(command, rest, { stdio: 'inherit', env }), bounds)
 }
 
 /** Waits until a step has exited and terminates it at its bounds; resolves like `runNode`. */

@@ -1,8 +1,8 @@
 // Runs the tests: `ok` runs the levels that need only Node.js, `all` also every other level below
 // the cluster. Each check and each jest test counts as one; the last line is `N passed, N failed`.
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { type Count, countTests, printCount } from './jest-report.ts'
 import { runNode } from './run-node.ts'
 
@@ -11,6 +11,8 @@ const bin = (path: string) => join('node_modules', path)
 const cached = (name: string) => join('node_modules', '.cache', `curtail-${name}`)
 /** A step that takes longer is terminated and has failed. */
 const CHECK_MS_MAX = 5 * 60_000
+/** The same at low priority, beside tests that use most of the CPU time. */
+const LOW_PRIORITY_CHECK_MS_MAX = 20 * 60_000
 const UNIT_MS_MAX = 10 * 60_000
 const LEVEL_MS_MAX = 50 * 60_000
 /** A first run downloads and builds everything: about ten minutes on two idle cores. */
@@ -39,10 +41,16 @@ const checks: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
+interface CheckLimits {
+  readonly env: NodeJS.ProcessEnv
+  readonly timeout: number
+  readonly isLowPriority?: boolean
+}
+
 async function runCheck(
   name: string,
   args: readonly string[],
-  limits: { env: NodeJS.ProcessEnv; timeout: number },
+  limits: CheckLimits,
 ): Promise<Count> {
   const startedMs = performance.now()
   const failure = await runNode(args, limits)
@@ -52,15 +60,50 @@ async function runCheck(
   return failure === undefined ? { passed: 1, failures: [] } : { passed: 0, failures: [result] }
 }
 
-/**
- * Two groups that take equally long run beside each other, which keeps both cores busy: the stores
- * and the limiter, and everything else.
- */
-const FIRST_GROUP = 'test/component/(kit|ratelimit|stores)/'
-const groups: readonly (readonly string[])[] = [
-  ['--selectProjects', 'component', '--testPathPatterns', FIRST_GROUP],
-  ['--selectProjects', 'component', 'contract', '--testPathIgnorePatterns', FIRST_GROUP],
+/** Runs the checks, at most `atOnce` at a time; the first ones take longest. */
+async function runChecks(atOnce: number, limits: CheckLimits): Promise<Count[]> {
+  const counts: Count[] = []
+  const left = Object.entries(checks).values()
+  const runSome = async () => {
+    for (const [name, args] of left) counts.push(await runCheck(name, args, limits))
+  }
+  await Promise.all(Array.from({ length: atOnce }, runSome))
+  return counts
+}
+
+/** One for each core of the CI machine. */
+const PARALLEL_MAX = 2
+/** Folders of test/component, and `contract`; they take from eight minutes to ten seconds. */
+const LONGEST_FIRST = [
+  ...['stores', 'processes', 'ratelimit', 'chart', 'http', 'controller', 'edge', 'contract'],
+  'kit',
 ]
+
+/** The selections of the tests that start processes: one for each folder, the longest first. */
+async function componentSelections(): Promise<readonly (readonly string[])[]> {
+  const folders = [...(await readdir('test/component')), 'contract']
+  const placeOf = (folder: string) => LONGEST_FIRST.indexOf(folder)
+  return folders
+    .sort((one, other) => placeOf(one) - placeOf(other))
+    .map((folder) =>
+      folder === 'contract'
+        ? ['--selectProjects', folder]
+        : ['--selectProjects', 'component', '--testPathPatterns', `/test/component/${folder}/`],
+    )
+}
+
+/** Runs each selection, `PARALLEL_MAX` at a time; those beside each other have their own ports. */
+async function runInParallel(env: NodeJS.ProcessEnv): Promise<Count[]> {
+  const counts: Count[] = []
+  const left = (await componentSelections()).values()
+  const runSome = async (_: unknown, group: number) => {
+    for (const selection of left) {
+      counts.push(await runJest(selection, { ...env, TEST_GROUP: String(group) }))
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL_MAX }).map(runSome))
+  return counts
+}
 
 /** Runs the selected tests; a run without a count counts as one failure. */
 async function runJest(selection: readonly string[], env: NodeJS.ProcessEnv): Promise<Count> {
@@ -86,35 +129,37 @@ async function runJest(selection: readonly string[], env: NodeJS.ProcessEnv): Pr
   }
 }
 
+async function runOk(env: NodeJS.ProcessEnv): Promise<Count[]> {
+  const counts = await runChecks(PARALLEL_MAX, { env, timeout: CHECK_MS_MAX })
+  return [...counts, await runJest(['--selectProjects', 'unit'], env)]
+}
+
+/** Runs everything; the checks use the CPU time that the tests leave idle. */
+async function runAll(env: NodeJS.ProcessEnv): Promise<Count[]> {
+  const limits = { env, timeout: LOW_PRIORITY_CHECK_MS_MAX, isLowPriority: true }
+  const checking = runChecks(1, limits)
+  const counts = [await runJest(['--selectProjects', 'unit'], env)]
+  counts.push(
+    await runCheck('dependencies', ['test/dependencies/find-all.ts'], {
+      env,
+      timeout: DEPENDENCIES_MS_MAX,
+    }),
+  )
+  counts.push(...(await runInParallel(env)), ...(await checking))
+  // Alone, because its faults happen under load.
+  counts.push(await runJest(['--selectProjects', 'stack'], env))
+  return counts
+}
+
 async function main(level: string | undefined): Promise<number> {
   if (level !== 'ok' && level !== 'all') {
     process.stderr.write('curtail: test/run.ts takes ok or all\n')
     return 2
   }
-  // Processes that the tests start run on the same Node.js.
-  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` }
-  const counts: Count[] = []
-  // Two at a time, one for each core of the CI machine; the longest first.
-  const left = Object.entries(checks).values()
-  const runSome = async () => {
-    for (const [name, args] of left) {
-      counts.push(await runCheck(name, args, { env, timeout: CHECK_MS_MAX }))
-    }
-  }
-  await Promise.all([runSome(), runSome()])
-  counts.push(await runJest(['--selectProjects', 'unit'], env))
-  if (level === 'all') {
-    counts.push(
-      await runCheck('dependencies', ['test/dependencies/find-all.ts'], {
-        env,
-        timeout: DEPENDENCIES_MS_MAX,
-      }),
-    )
-    const runGroup = (selection: readonly string[], group: number) =>
-      runJest(selection, { ...env, TEST_GROUP: String(group) })
-    counts.push(...(await Promise.all(groups.map(runGroup))))
-    counts.push(await runJest(['--selectProjects', 'stack'], env))
-  }
+  // Processes that the tests start run on the same Node.js, and compile each module once.
+  const PATH = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`
+  const env = { ...process.env, PATH, NODE_COMPILE_CACHE: resolve(cached('compiled')) }
+  const counts = level === 'ok' ? await runOk(env) : await runAll(env)
   const passed = counts.reduce((sum, count) => sum + count.passed, 0)
   const failures = counts.flatMap((count) => count.failures)
   printCount({ passed, failures })

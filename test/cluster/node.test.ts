@@ -1,4 +1,7 @@
 // The properties of the test cluster that the chart tests need.
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../kit/wait-for.ts'
 import {
@@ -10,10 +13,12 @@ import {
   runOnNode,
   tryRun,
 } from './cluster.ts'
-import { restrictedPod, serviceOf } from './pods.ts'
+import { restrictedPod } from './pods.ts'
 
 const NAMESPACE = 'node-test'
 const TEST_MS_MAX = 120_000
+/** The rollout of k8s/standalone, twice, and the requests. */
+const STANDALONE_MS_MAX = 5 * 60_000
 
 beforeAll(() => createNamespace(NAMESPACE), TEST_MS_MAX)
 afterAll(() => deleteNamespace(NAMESPACE), 2 * TEST_MS_MAX)
@@ -40,17 +45,10 @@ test('a pod that violates the restricted Pod Security Standard is rejected', asy
 })
 
 test(
-  'our image runs standalone in a restricted pod and responds through a Service',
+  'k8s/standalone serves links, and keeps them when its pod is replaced; its log has no warning',
   async () => {
-    const pod = restrictedPod('standalone', {
-      args: ['standalone'],
-      env: { DATA_DIR: '/data', BASE_URL: 'http://standalone' },
-      writable: ['/data'],
-    })
-    await applyObjects(...inNamespace(pod, serviceOf('standalone', { port: 80, targetPort: 8080 })))
-    const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', NAMESPACE]
-    await kubectl('wait', 'pod/standalone', ...wait)
-    const address = await addressOf('standalone')
+    await applyStandalone()
+    const address = await addressOf('curtail-standalone')
     const responds = () =>
       fetch(`http://${address}/robots.txt`).then(
         ({ ok }) => ok,
@@ -64,19 +62,25 @@ test(
     })
     expect(created.status).toBe(201)
     const code = new URL(created.headers.get('Location') ?? '').pathname
-    const response = await fetch(`http://${address}${code}`, { redirect: 'manual' })
-    expect([response.status, response.headers.get('Location')]).toEqual([
-      302,
-      'https://example.com/',
-    ])
+    const resolve = async () => {
+      const response = await fetch(`http://${address}${code}`, { redirect: 'manual' })
+      return [response.status, response.headers.get('Location')]
+    }
+    expect(await resolve()).toEqual([302, 'https://example.com/'])
+    expect(await warningsOf('curtail-standalone-0')).toEqual([])
+    await kubectl('delete', 'pod', 'curtail-standalone-0', '--namespace', NAMESPACE)
+    await waitForStandalone()
+    await waitFor('the Service to respond after the restart', responds)
+    expect(await resolve()).toEqual([302, 'https://example.com/'])
+    expect(await warningsOf('curtail-standalone-0')).toEqual([])
   },
-  TEST_MS_MAX,
+  STANDALONE_MS_MAX,
 )
 
 test(
   'a NetworkPolicy is enforced until it is deleted',
   async () => {
-    const address = await addressOf('standalone')
+    const address = await addressOf('curtail-standalone')
     const client = restrictedPod('client', {
       command: ['/nodejs/bin/node', '-e', 'setInterval(() => undefined, 1000)'],
     })
@@ -93,15 +97,10 @@ test(
       return stderr.includes('EHOSTUNREACH') ? 'rejected' : 'failed'
     }
     await waitFor('the Service to respond to a pod', async () => (await send()) === 'ok')
-    const policy = {
-      apiVersion: 'networking.k8s.io/v1',
-      kind: 'NetworkPolicy',
-      metadata: { name: 'deny-all' },
-      spec: { podSelector: { matchLabels: { app: 'standalone' } }, policyTypes: ['Ingress'] },
-    }
-    await applyObjects(...inNamespace(policy))
+    const policy = ['networkpolicy', 'curtail-standalone', '--namespace', NAMESPACE]
+    await kubectl('patch', ...policy, '--type=merge', '-p', '{"spec": {"ingress": []}}')
     await waitFor('the connection to be rejected', async () => (await send()) === 'rejected')
-    await kubectl('delete', 'networkpolicy', 'deny-all', '-n', NAMESPACE)
+    await kubectl('delete', ...policy)
     await waitFor('the Service to respond after the deletion', async () => (await send()) === 'ok')
   },
   TEST_MS_MAX,
@@ -120,6 +119,36 @@ test(
   },
   TEST_MS_MAX,
 )
+
+/** Applies k8s/standalone by an overlay with the test image, as a user's overlay sets an image. */
+async function applyStandalone(): Promise<void> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'curtail-overlay-')))
+  try {
+    const overlay = {
+      namespace: NAMESPACE,
+      resources: [relative(folder, await realpath('k8s/standalone'))],
+      images: [{ name: 'localhost/curtail', newTag: 'test' }],
+    }
+    await writeFile(join(folder, 'kustomization.yaml'), JSON.stringify(overlay))
+    await kubectl('apply', '-k', folder)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+  await waitForStandalone()
+}
+
+async function waitForStandalone(): Promise<void> {
+  const pods = ['statefulset/curtail-standalone', '--namespace', NAMESPACE]
+  await kubectl('rollout', 'status', ...pods, '--timeout=180s')
+}
+
+/** The messages of a pod's log above the level info. */
+async function warningsOf(pod: string): Promise<readonly unknown[]> {
+  const lines = (await kubectl('logs', pod, '--namespace', NAMESPACE)).trim().split('\n')
+  const entries = lines.map((line) => JSON.parse(line) as { level: string; msg: string })
+  expect(entries.map(({ msg }) => msg)).toContain('ready')
+  return entries.filter(({ level }) => level !== 'info')
+}
 
 function inNamespace(...objects: readonly { metadata: object }[]): readonly object[] {
   return objects.map((one) => ({ ...one, metadata: { ...one.metadata, namespace: NAMESPACE } }))

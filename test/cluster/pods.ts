@@ -4,17 +4,8 @@
 /** A pod named `name` with the label `app: name`; runs our image by default. */
 export function restrictedPod(
   name: string,
-  options: {
-    readonly image?: string
-    readonly command?: readonly string[]
-    readonly args?: readonly string[]
-    readonly env?: Readonly<Record<string, string>>
-    /** Writable folders, each an emptyDir volume. */
-    readonly writable?: readonly string[]
-    readonly port?: number
-  },
+  { image = 'localhost/curtail:test', command }: { image?: string; command: readonly string[] },
 ) {
-  const { image = 'localhost/curtail:test', command, args, env = {}, writable = [] } = options
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -22,34 +13,20 @@ export function restrictedPod(
     spec: {
       automountServiceAccountToken: false,
       terminationGracePeriodSeconds: 10,
-      securityContext: {
-        runAsNonRoot: true,
-        fsGroup: 65_532,
-        seccompProfile: { type: 'RuntimeDefault' },
-      },
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [
         {
           name,
           image,
           imagePullPolicy: 'Never',
-          ...(command && { command }),
-          ...(args && { args }),
-          env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
-          ...(command === undefined && {
-            readinessProbe: {
-              httpGet: { path: '/', port: options.port ?? 8080 },
-              periodSeconds: 1,
-            },
-          }),
+          command,
           securityContext: {
             allowPrivilegeEscalation: false,
             readOnlyRootFilesystem: true,
             capabilities: { drop: ['ALL'] },
           },
-          volumeMounts: writable.map((mountPath, i) => ({ name: `folder${i}`, mountPath })),
         },
       ],
-      volumes: writable.map((_, i) => ({ name: `folder${i}`, emptyDir: {} })),
     },
   }
 }

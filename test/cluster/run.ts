@@ -17,6 +17,7 @@ import { findKubernetes } from '../dependencies/kubernetes.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
 import { type Count, countTests, printCount } from '../jest-report.ts'
 import { failureOf } from '../run-node.ts'
+import { describeCluster } from './describe-cluster.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
 /** Pods of a deleted namespace have up to 40 s to stop. */
@@ -133,10 +134,8 @@ async function findStuckNamespaces(cluster: Cluster): Promise<readonly string[]>
 }
 
 async function stay(cluster: Cluster, programs: string): Promise<void> {
-  const inside = `nsenter --target ${String(cluster.pid)} --net --`
-  const variables = `KUBECONFIG=${cluster.kubeconfig} PATH=${programs}:$PATH`
-  log(`in the cluster's network: ${variables} ${inside} kubectl get pods -A`)
-  log(`logs: ${cluster.logs}; Ctrl-C stops the cluster`)
+  log(await describeCluster(cluster, programs))
+  shutdown.signal.throwIfAborted() // `once` does not resolve for an earlier event
   const keepAlive = setInterval(() => undefined, 60_000)
   await once(shutdown.signal, 'abort')
   clearInterval(keepAlive)

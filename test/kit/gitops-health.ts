@@ -1,4 +1,5 @@
-// Evaluates the health checks of docs/gitops.md on an object, as Argo CD and Flux do.
+// Evaluates the health checks of docs/gitops.md on an object, as Argo CD and Flux do, and reads the
+// manifests of that page and of its samples.
 import { readFileSync } from 'node:fs'
 import { evaluate } from '@marcbachmann/cel-js'
 import { LuaFactory } from 'wasmoon'
@@ -13,10 +14,14 @@ interface HealthCheck {
 }
 interface Manifest {
   readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace: string }
   readonly data?: Readonly<Record<string, string>>
   readonly spec?: {
     readonly healthCheckExprs?: readonly HealthCheck[]
     readonly source?: { readonly path: string; readonly helm?: { readonly valuesObject: object } }
+    readonly chart?: { readonly spec: { readonly chart: string; readonly sourceRef: object } }
+    readonly dependsOn?: readonly { readonly name: string }[]
+    readonly values?: object
   }
 }
 /** The fields of an object that the health checks read. */
@@ -26,10 +31,12 @@ interface Resource {
 }
 
 const page = readFileSync('docs/gitops.md', 'utf8')
-const manifests = [...page.matchAll(/```yaml\n(.*?)```/gs)].flatMap(([, source = '']) =>
+const samples = ['argo-cd', 'flux'].map((name) => readFileSync(`k8s/samples/${name}.yaml`, 'utf8'))
+const blocks = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, source = '']) => source)
+const manifests = [...blocks, ...samples].flatMap((source) =>
   parseAllDocuments(source).map((document) => document.toJS() as Manifest),
 )
-/** The manifests of the page of one kind. */
+/** The manifests of one kind, in the page and its samples. */
 export const ofKind = (kind: string): readonly Manifest[] =>
   manifests.filter((manifest) => manifest.kind === kind)
 

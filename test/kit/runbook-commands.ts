@@ -20,7 +20,7 @@ const filters = /^(base64|grep|head|sed|sort|tail|uniq)\b/
 
 /** Commands in page order; those of a pipe, after `--` or in `$(…)` are separate entries. */
 export function commandsOf(page: Page): readonly (readonly string[])[] {
-  return [...linesOf(page), ...spansOf(page)].flatMap((line) => {
+  return [...linesOf(page), ...spansOf(page).map(fillIn)].flatMap((line) => {
     if (!programs.test(line)) return []
     const [bare = ''] = line.replace(/\s+#.*$|\s+&$/g, '').split(/\s+&&\s+/)
     const inner = /\$\((.*)\)/.exec(bare)?.[1]
@@ -53,11 +53,9 @@ function bareLinesOf({ text }: Page): readonly string[] {
   return blocks.flatMap((inner) => inner.split('\n')).filter((line) => line.trim() !== '')
 }
 
-/** Inline code within sentences. */
-function spansOf({ text }: Page): readonly string[] {
-  return [...text.replaceAll(block, '').matchAll(/`([^`\n]+)`/g)].map(([, span = '']) =>
-    fillIn(span),
-  )
+/** Inline code within sentences, unchanged. */
+export function spansOf({ text }: Page): readonly string[] {
+  return [...text.replaceAll(block, '').matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span)
 }
 
 function fillIn(line: string): string {

@@ -1,8 +1,10 @@
 // The public contract through the edge: every response with its headers, each exactly once.
+import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
 import { codeOf } from '../kit/http/client.ts'
 import { type RawResponse, headerOf, headersOf, jsonOf } from '../kit/http/raw-http.ts'
 import { type EdgeClient, newAddress, openEdgeClient } from './edge-client.ts'
+import { logFileOf } from './log-files.ts'
 import type { Stack } from './start-stack.ts'
 
 const target = 'https://example.com/a?b=c#d'
@@ -47,10 +49,25 @@ async function asNewClient(stack: Stack, work: (client: EdgeClient) => Promise<R
 
 /** The `contract` suite: the public contract through the edge. */
 export function testContract(stackNow: () => Stack): void {
+  testLogs(stackNow)
   testLinks(stackNow)
   testRejections(stackNow)
   testRetries(stackNow)
   testPages(stackNow)
+}
+
+function testLogs(stackNow: () => Stack): void {
+  test('no process of ours logs a warning before it is ready', async () => {
+    const { folder, components } = stackNow()
+    const ours = components.filter(({ name }) => /^(create|redirect|ratelimit|drain)-/.test(name))
+    expect(ours.length).toBeGreaterThanOrEqual(7)
+    for (const { name } of ours) {
+      const log = await readFile(logFileOf(folder, name), 'utf8')
+      const [start = '', ready] = log.split('"msg":"ready"')
+      expect([name, ready === undefined]).toEqual([name, false])
+      expect([name, start]).toEqual([name, expect.not.stringMatching(/"level":"(warn|error)"/)])
+    }
+  })
 }
 
 /** Creates that succeed, and the redirects of their codes. */

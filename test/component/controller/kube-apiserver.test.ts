@@ -9,6 +9,7 @@ import { systemScheduler } from '../../../src/kube/scheduler.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { type KubeApiserver, startKubeApiserver } from '../../dependencies/kube-apiserver.ts'
 import { applyCrd, CODE_POOLS_CRD } from '../../kit/kube/apply-crd.ts'
+import { codePoolSpecs } from '../../kit/kube/code-pool-specs.ts'
 import { quietLog } from '../../kit/kube/kube-watcher.ts'
 import { PoolKeeper } from '../../kit/kube/pool-keeper.ts'
 import { PATHS } from '../../kit/kube/pool-world.ts'
@@ -49,21 +50,7 @@ const acceptanceOf = async (body: object) => {
   }
 }
 
-test.each<readonly [object, string]>([
-  [{}, 'accepted'],
-  [{ headroomHours: 24, paused: true, storeName: 'default' }, 'accepted'],
-  [{ job: { resources: { limits: { cpu: 1, memory: '128Mi' } } } }, 'accepted'],
-  [{ target: 2999 }, 'spec.target must be at least spec.lowWater + 1000'],
-  [{ lowWater: 999 }, 'spec.lowWater in body should be greater than or equal to 1000'],
-  [{ target: 100_000_001 }, 'should be less than or equal to 100000000'],
-  [{ target: 'much' }, 'must be of type integer'],
-  [{ headroomHours: 0 }, 'should be greater than or equal to 1'],
-  [{ storeName: 'a b' }, 'spec.storeName in body should match'],
-  [{ codeSecret: {} }, 'spec.codeSecret.name: Required value'],
-  [{ codeSecret: { name: 'a', key: '/' } }, 'spec.codeSecret.key in body should match'],
-  [{ job: { activeDeadlineSeconds: 1 } }, 'should be greater than or equal to 60'],
-  [{ targets: 1 }, 'unknown field "spec.targets"'],
-])('a CodePool with %j: %s', async (spec, result) => {
+test.each(codePoolSpecs)('a CodePool with %j: %s', async (spec, result) => {
   expect(await acceptanceOf(poolOf('p', spec))).toContain(result)
 })
 

@@ -145,9 +145,10 @@ test(
     )
     expect(await rowOf('default')).toMatchObject({ minted: 5, lowWater: 2000, target: 5000 })
     expect([jobs.length, statusOf('p').level]).toEqual([1, 5000])
+    const hasLogged = (expected: string) => controller.log.some(({ msg }) => msg === expected)
+    await waitFor('the line of the refill', () => hasLogged('refill completed'))
+    expect(hasLogged('refill started')).toBe(true)
     expect(controller.log.filter(({ level }) => level === 'warn')).toEqual([])
-    const logged = controller.log.map(({ msg }) => msg)
-    expect(logged).toEqual(expect.arrayContaining(['refill started', 'refill completed']))
 
     const secretSpec = (name: string) => ({ codeSecret: { name, key: 'secret' } })
     fake.store.patch(PATHS.pools, 'p', { spec: secretSpec('wrong') })

@@ -77,6 +77,7 @@ test.each<readonly [object, string]>([
   [{ match: [withSecret, { key: 'b' }] }, onlyTheLast],
   [{ match: [withSecret, withSecret] }, onlyTheLast],
   [{ match: [{ key: 'k', secretRef: {} }] }, 'spec.match[0].secretRef.name: Required value'],
+  [{ match: [{ key: 'k', secretRef: { name: 'A' } }] }, 'the name of a Secret must consist of'],
   [
     { match: [{ key: 'k', secretSelector: { matchLabels: {} } }] },
     'spec.match[0].secretSelector.matchLabels in body should have at least 1 properties',
@@ -134,6 +135,14 @@ test.each<readonly [object, string]>([
 const examples = [...readFileSync('docs/policies.md', 'utf8').matchAll(/```yaml\n(.*?)```/gs)]
   .flatMap(([, yaml = '']) => yaml.split('---\n'))
   .filter((yaml) => yaml.includes(`kind: ${kind}`))
+
+test('the API server accepts the samples', async () => {
+  const files = ['code-pool', 'rate-limit-policy'].map((name) => `k8s/samples/${name}.yaml`)
+  const args = ['apply', '--dry-run=server', ...files.flatMap((file) => ['-f', file])]
+  const results = (await kubectl(...args)).trim().split('\n')
+  expect(results).toHaveLength(4)
+  for (const result of results) expect(result).toMatch(/ created \(server dry run\)$/)
+})
 
 test.each(examples)('the API server and the compiler accept the example %#', async (example) => {
   const body = parse(example) as { metadata: { name: string; namespace: string } }

@@ -176,9 +176,9 @@ test(
     expect(await readiness()).toBe(503)
     const next = await envoy.startSidecar()
     expect(await readiness()).toBe('stopped')
-    expect(next.log.map(({ msg }) => msg)).toContain(
-      'Envoy is draining, but its pod is not terminating: stopping Envoy, the kubelet restarts it',
-    )
+    const stopping =
+      'Envoy is draining, but its pod is not terminating: stopping Envoy, the kubelet restarts it'
+    await waitFor('the line of the stop', () => next.log.some(({ msg }) => msg === stopping))
   },
   TEST_MS_MAX,
 )

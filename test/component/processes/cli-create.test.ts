@@ -39,13 +39,44 @@ const create = (args: readonly string[], env: Readonly<Record<string, string>> =
 describe('link create', () => {
   test('prints the short link, whose creator is that of the API key', async () => {
     const { stdout, stderr, exitCode } = await create([target, '--alias=mine', '--ttl-days=2'])
-    expect([stdout, stderr, exitCode]).toEqual([`${service.linkBase}/mine\n`, '', 0])
+    expect([stdout, exitCode]).toEqual([`${service.linkBase}/mine\n`, 0])
     const { headers } = await fetch(`${service.baseUrl}/mine`, { redirect: 'manual' })
     expect(headers.get('location')).toBe(target)
     const shown = await runCurtail(['link', 'show', 'mine', '--json'], {
       ADMIN_URL: service.adminUrl,
     })
-    expect(JSON.parse(shown.stdout)).toMatchObject({ creator_id: '7', expires_at: stringZ })
+    const link = JSON.parse(shown.stdout) as Record<string, unknown>
+    expect(link).toMatchObject({ creator_id: '7', expires_at: stringZ })
+    expect(stderr).toBe(`expires at ${String(link['expires_at'])}\n`)
+  })
+
+  test(
+    'warns if the service has not accepted the API key, and creates the link without it',
+    async () => {
+      const open = await startStandalone()
+      try {
+        const to = { API_URL: open.baseUrl, ADMIN_URL: open.adminUrl }
+        const [withKey, withoutKey] = await Promise.all([
+          create([target], to),
+          create([target], { ...to, API_KEY: '' }),
+        ])
+        expect(withKey.stderr).toMatch(
+          /^curtail: the link has no creator: .* revoked or expired\n$/,
+        )
+        expect(withoutKey.stderr).toBe('')
+        for (const { stdout, exitCode } of [withKey, withoutKey]) {
+          expect([stdout.startsWith(`${open.linkBase}/`), exitCode]).toEqual([true, 0])
+        }
+      } finally {
+        await open.stop()
+      }
+    },
+    TEST_MS_MAX,
+  )
+
+  test('does not warn if the API key is accepted', async () => {
+    const run = await create([target], { ADMIN_URL: service.adminUrl })
+    expect(run).toMatchObject({ exitCode: 0, stderr: '' })
   })
 
   test('prints the response with --json, and reads the key from a file', async () => {
@@ -67,7 +98,9 @@ describe('link create', () => {
       ])
       expect(lineOf(taken)).toMatch(/^Cannot create the link: .* 409: .*; use another --alias, or/)
       expect(lineOf(invalid)).toMatch(/ 422: long_url must be an absolute .*; correct the argum/)
-      expect(lineOf(noKey)).toMatch(/ 401: .*; set API_KEY to a valid API key of the service$/)
+      expect(lineOf(noKey)).toMatch(
+        / 401: .*; set API_KEY, or the file of API_KEY_FILE, to a valid/,
+      )
       expect([taken, invalid, noKey].map(({ exitCode }) => exitCode)).toEqual([1, 1, 1])
     },
     TEST_MS_MAX,

@@ -74,8 +74,12 @@ describe.each(formatFixtures)('$format, $about', ({ format, about, file: content
     const run = await operate(service, 'import', file, '--format', format)
     const links = rows.flatMap((row) => (row instanceof RegExp ? [] : [row]))
     const faults = rows.filter((row) => row instanceof RegExp)
-    expect([run.stderr, run.exitCode]).toEqual(['', faults.length > 0 ? 3 : 0])
+    expect(run.exitCode).toBe(faults.length > 0 ? 3 : 0)
     const report = await reportOf(file)
+    const has = `; ${file}.report.ndjson has the line and the cause of each\n`
+    expect(run.stderr.endsWith(has) ? has : run.stderr).toBe(report.length > 0 ? has : '')
+    const missing = /rows not imported: (\d+)/.exec(run.stderr)?.[1] ?? 0
+    expect(Number(missing)).toBe(faults.length)
     const codes = new Map(report.map(({ short_code, code }) => [short_code, code]))
     for (const link of links) {
       const code = codes.get(link.short_code) ?? link.short_code
@@ -142,7 +146,12 @@ test('conflicts are reported, nothing is changed, and the exit code is 3', async
   const run = await operate(service, 'import', file, '--format', 'csv', '--report', report)
   expect(run.exitCode).toBe(3)
   expect(summaryOf(run)).toMatchObject({ ROWS: 2, CREATED: 1, CONFLICT: 1 })
-  expect(JSON.parse(await readFile(report, 'utf8'))).toMatchObject({ row: 1, short_code: 'mine' })
+  expect(JSON.parse(await readFile(report, 'utf8'))).toMatchObject({
+    ...{ row: 1, line: 2, short_code: 'mine' },
+  })
+  expect(run.stderr).toBe(
+    `curtail: rows not imported: 1; ${report} has the line and the cause of each\n`,
+  )
   expect((await linkAt(service, 'mine')).long_url).toBe(target)
 })
 
@@ -223,7 +232,7 @@ describe('the command exits with', () => {
     const cases: readonly [to: Standalone, file: string, expected: RegExp][] = [
       [service, join(folder, 'none.csv'), /cannot read .*none\.csv/],
       [service, folder, /EISDIR|directory/],
-      [service, damaged, /the record that starts in line 2 is damaged/],
+      [service, damaged, /line 2 is damaged: .*; correct the file, then run the same command$/m],
       [guarded, link, /401.*ADMIN_TOKEN/],
     ]
     try {

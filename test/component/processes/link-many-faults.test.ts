@@ -1,8 +1,8 @@
 // `curtail link` for many links on an API that fails: what the command prints, and its exit code.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, test } from '@jest/globals'
 import { type ApiFault, apiLink, type LinksApi, startLinksApi } from '../../kit/http/links-api.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
+import { waitFor } from '../../kit/wait-for.ts'
 
 const cleanUps: (() => unknown)[] = []
 afterEach(() => {
@@ -15,11 +15,12 @@ const codes = ['a', 'b', 'c', 'd', 'e']
 async function operate(args: readonly string[]) {
   const reject: ApiFault = async (request, res) => {
     if (!request.startsWith('POST /admin/links/a/')) return false
-    await sleep(500)
+    await waitFor('the other changes', () => disabled().length === codes.length - 1)
     res.writeHead(401).end('{"detail":"no token"}')
     return true
   }
   const links = codes.map((code) => apiLink(code))
+  const disabled = () => [...api.links.values()].filter(({ state }) => state === 'disabled')
   const api: LinksApi = await startLinksApi(links, reject)
   cleanUps.push(api.close)
   return runCurtail(['link', 'disable', ...args], { ADMIN_URL: api.url, ADMIN_TOKEN: 'a-token' })

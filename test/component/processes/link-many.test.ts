@@ -15,6 +15,8 @@ import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 const START_MS_MAX = 60_000
 const TEST_MS_MAX = 60_000
 const LINKS = 2000
+/** A run that a signal stops would take five seconds. */
+const SLOWLY = '--rate=200'
 const token = 'a-token-of-some-length'
 const hosts = ['evil.example', 'a.b.EVIL.example.:81', 'notevil.example', 'evil.example.net']
 const operator = 'ann@ops'
@@ -92,6 +94,11 @@ const printedCodes = (output: string) => codesOf(linesOf(output) as Row[])
 /** The lines of the audit log since the last test. */
 let auditedBefore = 0
 const audited = () => auditedOf(operator).slice(auditedBefore)
+/** The lines, once there are so many: a line can be written after the response. */
+async function waitForAudited(count: number) {
+  await waitFor(`${count} lines of the audit log`, () => audited().length >= count)
+  return audited()
+}
 /** Without the lines of `admin`, or of a killed run, which may be written during a later one. */
 const auditedOf = (name: string) =>
   service.log.filter(({ msg, operator: by }) => msg === 'operator action' && by === name)
@@ -139,14 +146,14 @@ test('list prints exactly the selected links, with a summary', async () => {
   expect(new Set(lines.slice(0, -1).map((line) => line.indexOf('https://')))).toEqual(
     new Set([(headings ?? '').indexOf('TARGET')]),
   )
-  expect(lines.at(-1)).toMatch(
-    new RegExp(`^scanned ${LINKS}, matched ${expected.length}, last created \\d{4}-.*Z$`),
-  )
+  const summary = `^scanned ${LINKS}, matched ${expected.length}, newest match created at `
+  expect(lines.at(-1)).toMatch(new RegExp(`${summary}\\d{4}-.*Z$`))
   const json = await operate('link', 'list', '--creator=3', '--state=active', '--json')
   expect(printedCodes(json.stdout)).toEqual(ofCreator)
-  expect(json.stderr).toContain(`scanned ${LINKS}, matched ${ofCreator.length}, last created`)
+  expect(json.stderr).toContain(`scanned ${LINKS}, matched ${ofCreator.length}, newest match`)
   const none = await operate('link', 'list', '--state=disabled', '--json')
   expect([none.stdout, table.exitCode, none.exitCode]).toEqual(['', 0, 0])
+  expect(none.stderr).toBe(`scanned ${LINKS}, matched 0\n`)
 })
 
 test(
@@ -167,13 +174,10 @@ test(
     expect(printedCodes(run.stdout)).toEqual(ofCreator)
     expect((await disabledCodes()).sort()).toEqual(ofCreator)
     expect((await client.resolve(code)).status).toBe(404)
-    expect(
-      audited()
-        .map((line) => line['code'])
-        .sort(),
-    ).toEqual(ofCreator)
+    const lines = await waitForAudited(ofCreator.length)
+    expect(lines.map((line) => line['code']).sort()).toEqual(ofCreator)
     const fields = { level: 'info', role: 'standalone', action: 'disable', outcome: 'success' }
-    for (const line of audited()) {
+    for (const line of lines) {
       expect(line).toMatchObject({ ...fields, operator, address: '127.0.0.1' })
       expect(line['requestId']).toMatch(/^\S+$/)
     }
@@ -199,7 +203,7 @@ test(
     expect((await disabledCodes()).sort()).toEqual(onHost)
     const second = await operate(...args)
     expect(second.stdout).toMatch(new RegExp(`^disabled 0, already disabled ${onHost.length}, `))
-    expect(audited()).toHaveLength(onHost.length)
+    expect(await waitForAudited(onHost.length)).toHaveLength(onHost.length)
   },
   TEST_MS_MAX,
 )
@@ -208,7 +212,7 @@ test(
   'a run that SIGINT stops continues with the option that it prints',
   async () => {
     const args = ['link', 'disable', '--target-host=evil.example', '--json']
-    const first = await runAndStop('SIGINT', 200, [...args, '--rate=400'])
+    const first = await runAndStop('SIGINT', 100, [...args, SLOWLY])
     expect(first.exit).toBe(1)
     const stopped = /^curtail: link disable stopped after (\d+) links: a signal was received; /m
     expect(first.stderr).toMatch(stopped)
@@ -230,9 +234,9 @@ test(
     const list = join(folder, 'codes')
     await writeFile(list, `# codes\n${onHost.join('\n')}\nunknown\n`)
     const args = ['link', 'disable', '--from-file', list]
-    const killed = await runAndStop('SIGKILL', 100, [...args, '--rate=400'])
+    const killed = await runAndStop('SIGKILL', 50, [...args, SLOWLY])
     expect(killed.exit).toBe('SIGKILL')
-    const stopped = await runAndStop('SIGINT', 100, [...args, '--rate=400'])
+    const stopped = await runAndStop('SIGINT', 50, [...args, SLOWLY])
     expect(stopped.exit).toBe(1)
     const [, line, option = ''] =
       /stopped after line (\d+): .*; continue with (--after-line=\d+)$/m.exec(stopped.stderr) ?? []
@@ -273,7 +277,7 @@ test('failed attempts are audited', async () => {
   const wrong = { ...environment(), ADMIN_TOKEN: 'wrong' }
   expect((await runCurtail(['link', 'delete', code], wrong)).exitCode).toBe(1)
   expect((await operate('link', 'disable', 'unknown')).exitCode).toBe(1)
-  expect(audited()).toMatchObject([
+  expect(await waitForAudited(2)).toMatchObject([
     { action: 'delete', code, outcome: 'unauthorized', operator },
     { action: 'disable', code: 'unknown', outcome: 'not-found', operator },
   ])

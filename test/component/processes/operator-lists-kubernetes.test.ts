@@ -74,7 +74,9 @@ test(
     expect(listed.stderr + created.stderr).not.toContain('secret-token')
 
     conflictOnce(`${SECRETS}/two`)
-    expect(await run('key revoke b a a')).toEqual(printed('b revoked\na revoked\n'))
+    const revoked = await run('key revoke b a a')
+    expect([revoked.exitCode, revoked.stdout]).toEqual([0, 'b revoked\na revoked\n'])
+    expect(revoked.stderr.match(/^key [ab] was of creator \d/gm)).toHaveLength(2)
     expect(writes().slice(-3)).toEqual(['one', 'two', 'two'].map((name) => `${SECRETS}/${name}`))
     expect((await run('key list --json')).stdout).toBe('')
   },

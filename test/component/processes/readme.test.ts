@@ -31,7 +31,7 @@ test('every other command of README.md works as printed', async () => {
   const outputs = new Map<string, string>()
   for (const command of commands.filter((line) => !testedElsewhere.includes(line))) {
     const local = command.replaceAll('localhost:8080', `localhost:${String(service.port)}`)
-    const env = { ...process.env, ADMIN_URL: service.adminUrl }
+    const env = { ...process.env, API_URL: service.baseUrl, ADMIN_URL: service.adminUrl }
     const { stdout } = await run('sh', ['-ec', local], { env, timeout: 30_000 })
     outputs.set(command, stdout)
   }
@@ -41,6 +41,8 @@ test('every other command of README.md works as printed', async () => {
   expect(outputOf('curl -i')).toMatch(
     /^HTTP\/1\.1 302 Found\r\nLocation: https:\/\/example\.com\/\r$/m,
   )
+  expect(outputOf('link create')).toMatch(/^http\S+\/second\n$/)
+  expect(outputOf('link list')).toMatch(/^readme .*^second /ms)
   expect(outputOf('link show')).toContain('active')
   expect(outputOf('link disable')).toContain('disabled')
   expect(outputOf('link enable')).toContain('active')

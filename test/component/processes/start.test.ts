@@ -74,14 +74,14 @@ async function withStarted(
   const child = spawn('npm', ['start'], { cwd: checkout, env, detached: true })
   const leader = child.pid ?? 0
   const output = outputOf(child)
-  const exited = new Promise((resolve) => child.on('exit', resolve))
+  const closed = new Promise((resolve) => child.on('close', resolve))
   try {
     const isGreeted = () => output.text.includes('Ctrl-C stops it.') || child.exitCode !== null
     await waitFor('the greeting', isGreeted, INSTALL_MS_MAX)
     await use(output.text)
     process.kill(-leader, 'SIGINT')
-    await exited
     await waitFor('all of its processes to exit', async () => (await groupOf(leader)).length === 0)
+    await closed // the output is complete
     return { output: output.text }
   } finally {
     for (const pid of await groupOf(leader)) process.kill(pid, 'SIGKILL')
@@ -117,6 +117,7 @@ test(
     const [, count] = /installing (\d+) packages and Node\.js [\d.]+, /.exec(first.output) ?? []
     expect(first.output).toContain(`curtail: ${count} of ${count} packages\n`)
     expect(first.output).toContain('"msg":"stopped"')
+    expect(first.output).not.toMatch(/"level":"(warn|error|fatal)"/)
     expect(first.output).not.toMatch(/npm (ERR|error)/i)
     const [installed, announced] = [await megabytesOf(modules), announcedSize(first.output)]
     expect(installed).toBeLessThanOrEqual(INSTALLED_MB_MAX)
@@ -140,17 +141,21 @@ test(
 )
 
 test(
-  'the greeting contains the address, and BASE_URL only if that differs',
+  'the greeting contains the address, BASE_URL if that differs, and an API key if it is required',
   async () => {
     await findCurl()
+    const keys = join(folder, 'keys')
+    const created = await runCurtail(['key', 'create', 'try'], { API_KEYS: keys })
+    const key = created.stdout.trim()
     for (const baseUrl of ['https://cur.tl', undefined]) {
       const env = { PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, `greet-${baseUrl?.length}`) }
+      const isKeyRequired = baseUrl === undefined
       const child = spawn(process.execPath, roleArguments('standalone', '--greet'), {
         cwd: root,
         env: {
           PATH: process.env['PATH'],
           ...env,
-          ...(baseUrl !== undefined && { BASE_URL: baseUrl }),
+          ...(isKeyRequired ? { API_KEYS: keys, API_KEY_REQUIRED: 'true' } : { BASE_URL: baseUrl }),
         },
       })
       const exited = new Promise((resolve) => child.on('exit', resolve))
@@ -161,7 +166,9 @@ test(
         const here = `http://localhost:${port}`
         expect(output.text).toContain(`Curtail listens on ${here}. `)
         const [create = '', resolve = ''] = output.text.match(/^ {2}curl .*$/gm) ?? []
-        expect(JSON.parse((await run('sh', ['-c', create])).stdout)).toHaveProperty('short_url')
+        expect(create.includes("-H 'X-API-Key: KEY'")).toBe(isKeyRequired)
+        const withKey = create.replace('X-API-Key: KEY', `X-API-Key: ${key}`)
+        expect(JSON.parse((await run('sh', ['-c', withKey])).stdout)).toHaveProperty('short_url')
         expect((await run('sh', ['-c', resolve])).stdout).toMatch(/^HTTP\/1\.1 302 /)
         const named = /^Short links start with (.*)\.$/m.exec(output.text)?.[1]
         expect(named).toBe(baseUrl)

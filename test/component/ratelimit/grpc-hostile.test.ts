@@ -21,7 +21,7 @@ test(
     const child = spawn(process.execPath, [program])
     let errors = ''
     child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
-    const exited = once(child, 'exit')
+    const exited = once(child, 'close')
     try {
       const [line] = (await withinDeadline('the port', once(child.stdout, 'data'))) as [Buffer]
       const port = Number(line.toString())

@@ -75,10 +75,7 @@ describe('ratelimit-check', () => {
         '500',
         'creates-per-client',
       ])
-      expect(run.stdout.match(/^warning: .*/gm)).toEqual([
-        'warning: on Redis Cluster only keys with equal hash tags are counted atomically; ' +
-          'rules that require it (deny_consumes: false): 5 of 5',
-      ])
+      expect(run.stdout).not.toContain('warning: ')
       expect(run.stdout).toContain(
         `\ncurtail: ${descriptor}\n` +
           '  route=create: exact value, at curtail.route_create\n' +
@@ -124,7 +121,7 @@ describe('ratelimit-check', () => {
   )
 
   test(
-    'applies DEFAULT_ALGORITHM and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT',
+    'applies DEFAULT_ALGORITHM, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT and REDIS_TYPE',
     async () => {
       const [file, args] = [at('two/a.yaml'), ['--descriptor=a=1']]
       const run = await runCurtail(['ratelimit-check', file, ...args], {
@@ -132,9 +129,12 @@ describe('ratelimit-check', () => {
       })
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       expect(run.stdout).toContain('  hits d.a: sliding_window_log, 5 per day\n')
-      const stops = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' }
+      const stops = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true', REDIS_TYPE: 'cluster' }
       const stopped = await runCurtail(['ratelimit-check', file], stops)
-      expect(stopped.stdout).toContain('(deny_consumes: false): 1 of 1')
+      expect(stopped.stdout.match(/^warning: .*/gm)).toEqual([
+        'warning: on Redis Cluster only keys with equal hash tags are counted atomically; ' +
+          'rules that require it (deny_consumes: false): 1 of 1',
+      ])
       const invalid = await runCurtail(['ratelimit-check', file], { DEFAULT_ALGORITHM: 'none' })
       expect(errorLine(invalid)).toContain('DEFAULT_ALGORITHM must be one of fixed_window, ')
     },

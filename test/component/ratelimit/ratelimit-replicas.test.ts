@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Limiter, startExactLimiter } from '../../kit/ratelimit/limiter.ts'
+import { waitFor } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
@@ -148,6 +149,7 @@ describe('the command limit', () => {
     expect((await second?.decide({ one_a_year: 'reset' }))?.overallCode).toBe('OK')
     const logged = { domain: 'shop', rule: 'shop.one_a_year', values: ['reset'] }
     const isReset = ({ msg }: { msg?: unknown }) => msg === 'counter reset by an operator'
+    await waitFor('the line of the reset', () => first?.log.some(isReset) === true)
     expect(first?.log.filter(isReset)).toMatchObject([logged])
     expect((await reset('other=1')).stdout).toContain('no limit applies')
     expect((await reset('one_a_year=reset', { ADMIN_TOKEN: 'wrong' })).stderr).toContain('401')
@@ -173,7 +175,8 @@ describe('the command limit', () => {
     expect(verb.stderr).toContain('limit requires one of the commands top, explain, reset')
     expect(unknown.stderr).toContain('allowed are --rule, --by, --json')
     expect(by.stderr).toContain('--by must be one of denied, hits: it is "size"')
-    expect(url.stderr).toMatch(/the debug port at http:\/\/127\.0\.0\.1:1.*LIMITER_URLS/)
+    expect(url.stderr).toMatch(/the debug port at http:\/\/127\.0\.0\.1:1 .*check LIMITER_URLS; /)
+    expect(url.stderr).toMatch(/; LIMITER_URLS must be those of limiters .*: standalone has no lim/)
   })
 })
 

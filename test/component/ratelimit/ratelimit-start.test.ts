@@ -77,7 +77,7 @@ test.each([
     const { role, readyz, health, config, limit } = await start()
     expect([await readyz(), await health()]).toEqual([[503, 'down'], 500])
     expect(await config()).toContain(report)
-    expect(JSON.stringify(role.log)).toContain(report)
+    await waitFor('the report', () => JSON.stringify(role.log).includes(report))
     await writeRules(rulesOf('edge', 5))
     await waitFor('readiness', async () => (await readyz())[0] === 200)
     expect([await readyz(), await health(), await limit()]).toEqual([[200, 'up'], 200, 5])

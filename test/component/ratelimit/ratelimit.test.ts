@@ -174,7 +174,9 @@ describe('rules', () => {
         )
         expect(await activeRules()).toContain('requests_per_unit=5')
         expect((await own.decide({ client: 'r' })).statuses[0]?.limitRemaining).toBe(2)
-        expect(own.log.filter(({ level }) => level === 'error')).toHaveLength(1)
+        const errors = () => own.log.filter(({ level }) => level === 'error')
+        await waitFor('the line of the fault', () => errors().length > 0)
+        expect(errors()).toHaveLength(1)
       } finally {
         await own.stop()
       }

@@ -33,8 +33,9 @@ const accept = () => Promise.resolve(undefined)
 function open(
   port: number,
   apply: AdsClientDeps['apply'],
-  { env = {}, connectMsMax }: { readonly env?: object; readonly connectMsMax?: number } = {},
+  options: Pick<AdsClientDeps, 'connectMsMax' | 'startMsMax'> & { readonly env?: object } = {},
 ) {
+  const { env, ...times } = options
   const log: Line[] = []
   const logAs = (level: string) => (fields: object, message: string) => {
     log.push({ level, fields, message })
@@ -51,7 +52,7 @@ function open(
       warn: logAs('warn'),
       error: logAs('error'),
     } as AdsClientDeps['log'],
-    ...(connectMsMax !== undefined && { connectMsMax }),
+    ...times,
   })
   const stop = () => client.stop()
   xds.cleanups.push(stop)
@@ -73,15 +74,21 @@ async function serveSilently(listenPort: number) {
 const isTimeout = ({ message }: Line) =>
   message.includes(`no connection within ${CONNECT_MS_MAX} ms`)
 
-test('a server that accepts connections and sends nothing is retried', async () => {
+test.each([
+  { when: 'in the first minute', level: 'info', times: {} },
+  { when: 'later', level: 'warn', times: { startMsMax: 0 } },
+])('a server that sends nothing is retried: $level $when', async ({ times, ...expected }) => {
   const { port, connections } = await serveSilently(0)
-  const { log, metrics, stop } = open(port, accept, { connectMsMax: CONNECT_MS_MAX })
+  const { log, metrics, stop } = open(port, accept, { connectMsMax: CONNECT_MS_MAX, ...times })
   await waitFor('two failures', () => log.length >= 2)
   await stop()
   await waitFor('the connections to close', () => connections() === 0)
   for (const line of log) {
     const { level, fields } = line
-    expect([level, fields]).toEqual(['warn', expect.objectContaining({ reason: 'connect' })])
+    expect([level, fields]).toEqual([
+      expected.level,
+      expect.objectContaining({ reason: 'connect' }),
+    ])
     expect(isTimeout(line)).toBe(true)
   }
   const { values } = await metrics.xdsFailures.get()

@@ -13,6 +13,7 @@ import {
   transports,
 } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL, configBytes } from '../../kit/ratelimit/xds-messages.ts'
+import { waitFor } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
@@ -71,9 +72,8 @@ describe.each(transports)('over %s, a version', (transport) => {
       expect(await rlconfig(limiter)).toBe('')
       expect((await limiter.decide({ steady: 'closed' })).overallCode).toBe('OK')
       expect(await metricsOf(limiter)).toContain('curtail_limiter_domains 0\n')
-      expect(limiter.log).toContainEqual(
-        expect.objectContaining({ msg: 'the version has no resources: no rules are active' }),
-      )
+      const warning = 'the version has no resources: no rules are active'
+      await waitFor('the warning', () => limiter.log.some(({ msg }) => msg === warning))
       await xds.server.requestFor(publishTo(xds.server, 'v3', shopConfig(perHour('k', 9))))
       expect(await rlconfig(limiter)).toContain(NINE)
       expect((await limiter.decide({ steady: 'closed' })).overallCode).toBe('OVER_LIMIT')
@@ -147,7 +147,9 @@ describe('a version', () => {
       const config = await rlconfig(limiter)
       expect(config).toContain(SEVEN)
       expect(config).toContain('resources[0]: the type must be')
-      expect(limiter.log.filter(({ msg }) => msg === REJECTED)).toMatchObject([
+      const rejected = () => limiter.log.filter(({ msg }) => msg === REJECTED)
+      await waitFor('the lines of both versions', () => rejected().length > 1)
+      expect(rejected()).toMatchObject([
         { version: 'v2', faults: [expect.stringContaining(fault)] },
         { version: 'v3', faults: [expect.stringContaining(fault)] },
       ])

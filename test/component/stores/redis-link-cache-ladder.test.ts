@@ -20,6 +20,7 @@ import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { isAvailable, openReadyCache } from '../../kit/links/link-cache-use.ts'
 import { waitFor } from '../../kit/wait-for.ts'
+import { durationWithoutPauses } from '../../kit/watch-pauses.ts'
 
 const TEST_MS_MAX = 60_000
 const ROUNDS = 60
@@ -152,9 +153,10 @@ test(
     client.disconnect()
     server.stop()
     await waitFor('the cache to be unavailable', async () => !(await isAvailable(createPod.cache)))
-    const startedMs = performance.now()
-    await Promise.all(pods.map((pod) => pod(freshCode())))
-    expect(performance.now() - startedMs).toBeLessThan(5 * 2 * COMMAND_MS_MAX)
+    const tookMs = await durationWithoutPauses(() =>
+      Promise.all(pods.map((pod) => pod(freshCode()))),
+    )
+    expect(tookMs).toBeLessThan(5 * 2 * COMMAND_MS_MAX)
     server.resume()
     await waitFor('the cache', () => isAvailable(createPod.cache))
     await server.kill()
@@ -180,9 +182,8 @@ test(
       async () => (await client.exists(`curtail:link:1:${code}`)) === 1,
     )
     server.stop()
-    const startedMs = performance.now()
-    await createPod.create(code)
-    expect(performance.now() - startedMs).toBeLessThan(5 * COMMAND_MS_MAX)
+    const tookMs = await durationWithoutPauses(() => createPod.create(code))
+    expect(tookMs).toBeLessThan(5 * COMMAND_MS_MAX)
     expect(await createPod.queued()).toBe(1)
     expect(await pod(code)).toBe(302) // without the cache
     server.resume()

@@ -104,12 +104,14 @@ test(
     }
     expect(await storeState()).toEqual([200, 'down'])
     expect((await client.resolve('found')).status).toBe(302)
+    await waitFor('the line of the fault', () => linesOf('store unavailable').length > 0)
     expect(linesOf('store unavailable')).toMatchObject([
       { level: 'error', side: 'write', reason: 'database or disk is full' },
     ])
     await rm(ballast)
     // Without a create, a probe detects the recovery.
     await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
+    await waitFor('the line of the recovery', () => linesOf('store available').length > 0)
     expect(linesOf('store available')).toHaveLength(1)
     expect((await client.create(body)).status).toBe(201)
     const retried = await client.create(body, { 'Idempotency-Key': 'full-0' })
@@ -148,7 +150,8 @@ test.each([
 
 test('standalone exits immediately if it cannot create its folder', async () => {
   const startedMs = performance.now()
-  const run = await runCurtail(['standalone'], { DATA_DIR: '/proc/foo/data' })
+  const env = { PORT: '0', ADMIN_PORT: '0', DATA_DIR: '/proc/foo/data' }
+  const run = await runCurtail(['standalone'], env)
   const error = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
   expect(run).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringMatching(error) })
   expect(performance.now() - startedMs).toBeLessThan(10_000)

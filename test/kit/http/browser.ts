@@ -13,12 +13,14 @@ export interface WatchedPage {
 /** A host name that resolves to this machine and, unlike localhost, is not a secure context. */
 export const INSECURE_HOST = 'insecure.test'
 
-const ACTION_MS_MAX = 10_000
+const ACTION_MS_MAX = 20_000
+const START_MS_MAX = 120_000
 
 /** Starts the browser; installs it first if necessary. */
 export async function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: await findChromium(),
+    timeout: START_MS_MAX,
     args: [...chromiumArgs, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
   })
 }

@@ -77,7 +77,7 @@ export async function startCreateApp(
     url: `http://127.0.0.1:${listener.port}`,
     metrics,
     requests,
-    stop: () => listener.drain(),
+    stop: () => listener.drain(0), // does not wait for idle connections
   }
 }
 

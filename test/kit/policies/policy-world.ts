@@ -20,7 +20,10 @@ export class PolicyWorld {
   /** The result of the next writes of statuses. */
   result: 'ok' | 'lost' | 'fails' = 'ok'
   readonly events: string[] = []
+  /** The warnings in the log. */
   readonly logged: object[] = []
+  /** The log entries at info, one for each policy that all limiters apply. */
+  readonly programmed: object[] = []
   nowMs = 0
   /** How many statuses were decided. */
   decisions = 0
@@ -75,7 +78,10 @@ export class PolicyWorld {
         this.decisions++
         return this.nowMs
       },
-      log: { warn: (fields: object) => this.logged.push(fields) },
+      log: {
+        info: (fields: object) => this.programmed.push(fields),
+        warn: (fields: object) => this.logged.push(fields),
+      },
     }
   }
 

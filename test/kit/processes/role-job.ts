@@ -2,7 +2,7 @@
 // can kill it at any moment.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { roleArguments } from './role-process.ts'
+import { inherited, roleArguments } from './role-process.ts'
 import { withinDeadline } from '../wait-for.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
@@ -44,7 +44,7 @@ export function startJob(options: {
   const [command = '', ...rest] = commandLine
   const child = spawn(command, rest, {
     cwd: root,
-    env: { PATH: process.env['PATH'], ...env },
+    env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stdout = ''

@@ -14,7 +14,7 @@ export interface RoleProcess {
   readonly log: Record<string, unknown>[]
   /** The log line `ready`. */
   readonly ready: Readonly<Record<string, unknown>>
-  /** Resolves to its exit code, or to the signal that terminated it. */
+  /** Resolves to its exit code, or to the terminating signal, once its output has been read. */
   readonly exited: Promise<number | string>
   /** Stops it with SIGTERM, and with SIGKILL after a timeout. */
   stop(): Promise<void>
@@ -36,6 +36,13 @@ export interface RoleOptions {
 
 const START_MS_MAX = 60_000
 const STOP_MS_MAX = 20_000
+const UNREAD_MS_MAX = 5000
+
+/** The only variables that processes inherit: with the cache, they start in half the CPU time. */
+export const inherited = {
+  PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+} as const
 
 /** The arguments of Node.js that run a role of the checkout, as in the npm scripts. */
 export function roleArguments(...args: readonly string[]): string[] {
@@ -60,15 +67,11 @@ export async function startRole(options: RoleOptions): Promise<RoleProcess> {
   ]
   const child = spawn(command, args, {
     cwd: root,
-    env: { PATH: process.env['PATH'], ...options.env },
+    env: { ...inherited, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   options.onSpawn?.(child)
-  const exited = new Promise<number | string>((resolve) => {
-    child.on('exit', (code, signal) => {
-      resolve(code ?? signal ?? 'unknown')
-    })
-  })
+  const exited = exitOf(child)
   const { log, ready } = readLog({ role, child, exited })
   return {
     pid: child.pid ?? 0,
@@ -83,6 +86,21 @@ export async function startRole(options: RoleOptions): Promise<RoleProcess> {
       clearTimeout(forced)
     },
   }
+}
+
+/** The exit code, or the terminating signal, once the output of the process has been read. */
+function exitOf(child: ChildProcess): Promise<number | string> {
+  return new Promise((resolve) => {
+    child.on('exit', (code, signal) => {
+      const status = code ?? signal ?? 'unknown'
+      // A test may have stopped reading, and a child of the process may have its pipes.
+      const unread = setTimeout(resolve, UNREAD_MS_MAX, status)
+      child.on('close', () => {
+        clearTimeout(unread)
+        resolve(status)
+      })
+    })
+  })
 }
 
 /** Collects the lines of the log and waits for the line `ready`. */

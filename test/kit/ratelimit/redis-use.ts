@@ -10,6 +10,7 @@ import {
   type RedisCounterStore,
 } from '../../../src/stores/redis/counter-store.ts'
 import { waitFor } from '../wait-for.ts'
+import { durationWithoutPauses } from '../watch-pauses.ts'
 
 /** A store, its connection, and the events of the connection. */
 export interface TestStore {
@@ -73,18 +74,18 @@ export async function consumeOne(
   return decision
 }
 
-/** The StoreError of a call that must fail, and the duration of the call. */
+/** The StoreError of a call that must fail, and its duration without a pause of this process. */
 export async function failureOf(
   call: Promise<unknown>,
 ): Promise<{ error: StoreError; tookMs: number }> {
-  const startedMs = performance.now()
-  try {
-    await call
-  } catch (error) {
-    if (error instanceof StoreError) return { error, tookMs: performance.now() - startedMs }
-    throw error
-  }
-  throw new Error('the call did not fail')
+  let failure: unknown
+  const tookMs = await durationWithoutPauses(() =>
+    call.catch((error: unknown) => {
+      failure = error
+    }),
+  )
+  if (failure instanceof StoreError) return { error: failure, tookMs }
+  throw new Error('the call did not fail with a StoreError', { cause: failure })
 }
 
 /** Waits until the store consumes an update. Returns the duration in ms. */
