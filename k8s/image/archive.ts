@@ -13,6 +13,7 @@ import {
   blobPath,
   createLayout,
   type Descriptor,
+  type Layer,
   linkLayer,
   mediaTypes,
   writeIndex,
@@ -23,12 +24,6 @@ const TAR_MS_MAX = 300_000
 /** Flags of GNU tar: sorted names, no times, numeric owners. */
 const REPRODUCIBLE = ['--sort=name', '--mtime=@0', '--numeric-owner', '--owner=0', '--group=0']
 const EPOCH = '1970-01-01T00:00:00Z'
-
-/** One layer: a tar file and its identity. */
-export interface Layer {
-  readonly path: string
-  readonly sha256: string
-}
 
 /** How containers of an image start; names are those of the image specification. */
 export interface ImageConfig {

@@ -6,7 +6,6 @@ import { mkdir, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import type { Layer } from './archive.ts'
 
 /** The types of the objects in a layout. */
 export const mediaTypes = {
@@ -15,6 +14,12 @@ export const mediaTypes = {
   config: 'application/vnd.oci.image.config.v1+json',
   layer: 'application/vnd.oci.image.layer.v1.tar',
 } as const
+
+/** One layer: a tar file and its identity. */
+export interface Layer {
+  readonly path: string
+  readonly sha256: string
+}
 
 /** A reference to an object. */
 export interface Descriptor {
