@@ -126,7 +126,8 @@ function checkCode(code: string): void {
       : `${JSON.stringify(code)} contains ${JSON.stringify(character)}`
   const allowed =
     character === undefined ? `1 to ${CODE_LENGTH_MAX} characters` : 'only letters, digits, - and _'
-  throw new UsageError(`CODE must have ${allowed}: ${fault}`)
+  const hint = code.includes('://') ? '; give only what follows the last / of a short URL' : ''
+  throw new UsageError(`CODE must have ${allowed}: ${fault}${hint}`)
 }
 
 async function runVerb(

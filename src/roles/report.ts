@@ -77,7 +77,7 @@ function parseReportArgs({ command, operands, flags }: Arguments): ShowArguments
   if (command === 'list') return parseList(flags)
   const [id = ''] = operands
   if (isReportId(id)) return { id, isJson: flags.json }
-  throw new UsageError(`ID must be the number of a report: it is ${JSON.stringify(id)}`)
+  throw new UsageError(`ID must be one that report list prints: it is ${JSON.stringify(id)}`)
 }
 
 function parseList({ code, reason, since, limit, json, codes }: ListFlags): ListArguments {

@@ -6,7 +6,7 @@ import { utcTimeOf } from './utc-time.ts'
 const FOREIGN_CODE_LENGTH_MAX = 255
 
 const codeAllowed = `short_code must be a string of 1 to ${FOREIGN_CODE_LENGTH_MAX} characters`
-const timeAllowed = 'must be a time such as 2026-01-31T12:00:00Z, or null'
+const timeAllowed = 'must be a time such as 2026-01-31T12:00:00Z, or null (in a CSV file: empty)'
 const creatorAllowed = 'creator_id must be a 64-bit integer as a decimal string, or null'
 const states = ['active', 'expired', 'disabled', 'deleted'] as const
 

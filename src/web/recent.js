@@ -113,6 +113,13 @@ function expiryOf(expiresAt) {
   const atMs = typeof expiresAt === 'string' ? Date.parse(expiresAt) : Number.NaN
   if (Number.isNaN(atMs)) return ''
   const { locale, recentExpires, recentExpired } = strings
-  const instant = new Date(atMs).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' })
+  const instant = new Date(atMs).toLocaleString(locale, {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZoneName: 'short',
+  })
   return `${atMs > Date.now() ? recentExpires : recentExpired} ${instant}`
 }

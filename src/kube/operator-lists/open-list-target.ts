@@ -62,7 +62,8 @@ export function oneListRequired(
     const count = values.filter((value) => value !== undefined).length
     if (count === 1) return []
     const state = count === 0 ? 'neither of them is set' : 'both are set'
-    const choice = `${fileSetting} (a file or folder) or ${objectSetting} (${kind}s in Kubernetes)`
+    const file = `${fileSetting} (a file or folder, the same as that of the service)`
+    const choice = `${file} or ${objectSetting} (${kind}s in Kubernetes)`
     return [`set one of ${choice}: ${state}`]
   })
 }

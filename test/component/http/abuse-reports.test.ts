@@ -158,7 +158,7 @@ describe('a command exits with 2 and the allowed values if', () => {
     'report list --json --codes': /takes either --json or --codes/,
     'report list --unknown': /has no option --unknown/,
     'report show': /report show requires ID: none is given/,
-    'report show abc': /ID must be the number of a report: it is "abc"/,
+    'report show abc': /ID must be one that report list prints: it is "abc"/,
     'report show 1hmny8mg09q0cnnb --codes': /report show has no option --codes/,
   }
   test.each(Object.entries(errors))('%s', async (line, message) => {

@@ -180,6 +180,7 @@ const mistakes: Record<string, [args: readonly string[], expected: RegExp]> = {
   'no code': [['link', 'show'], /^link show requires CODE: none is given; see curtail link show /],
   'two codes': [['link', 'show', 'a', 'b'], /^link show takes only CODE: "b" is extra; see /],
   'a character of no code': [['link', 'show', 'a b/c'], /only letters, .*: "a b\/c" contains " "$/],
+  'a short URL': [['link', 'show', 'http://s/a'], /contains ":"; give only what follows the last /],
   'a code that is too long': [['link', 'show', '12345678901'], /1 to 10 characters: ".*" has 11$/],
   'an option with a typing error': [['pool', 'status', '--jsno'], /did you mean --json\?$/],
   'a code that looks like an option': [

@@ -293,8 +293,8 @@ describe('a command exits with 2, prints one line and changes nothing for', () =
       exitCode: 2,
       stdout: '',
       stderr:
-        'curtail: set one of API_KEYS (a file or folder) or API_KEYS_SECRET (Secrets in ' +
-        `Kubernetes): ${expected}\n`,
+        'curtail: set one of API_KEYS (a file or folder, the same as that of the service) or ' +
+        `API_KEYS_SECRET (Secrets in Kubernetes): ${expected}\n`,
     })
   })
 })

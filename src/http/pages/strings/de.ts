@@ -66,7 +66,7 @@ export const de: Strings = {
     'surrounding-space': 'Vor und nach dem langen Link darf kein Leerraum stehen.',
     'not-absolute-http':
       'Der lange Link ist keine Webadresse wie https://example.com/seite: Er muss mit http:// ' +
-      'oder https:// anfangen.',
+      'oder https:// und einem Host anfangen.',
     'not-a-url': 'Der lange Link hat keinen gültigen Host wie example.com.',
     credentials: 'Der lange Link darf weder Benutzernamen noch Passwort enthalten.',
     'own-host': 'Der lange Link darf kein Link dieses Dienstes sein.',

@@ -88,7 +88,7 @@ export const en = {
     'surrounding-space': 'The long link must not start or end with white space.',
     'not-absolute-http':
       'The long link is not a web address, such as https://example.com/page: it must start with ' +
-      'http:// or https://.',
+      'http:// or https:// and a host.',
     'not-a-url': 'The long link has no valid host, such as example.com.',
     credentials: 'The long link must not contain a user name or password.',
     'own-host': 'The long link must not be a link of this service.',
