@@ -1,5 +1,5 @@
 // An HTTP/1.1 client of one process that keeps its connections alive, as a careful client does: a
-// connection that the process has closed, or that failed, is closed and never reused.
+// connection that the process has closed, that failed, or that was idle too long, is never reused.
 import {
   type RawResponse,
   type RawRequest,
@@ -10,6 +10,8 @@ import {
 
 /** For processes whose stores may fail during the test. */
 const SLOW_RESPONSE_MS_MAX = 30_000
+/** As in Envoy: a process resets an idle connection after 60 s, even if a request has arrived. */
+const IDLE_MS_MAX = 55_000
 
 /** Options of a client. */
 export interface HttpClientOptions {
@@ -32,7 +34,7 @@ export function openHttpClient(
   port: number,
   { from, msMax: defaultMsMax = SLOW_RESPONSE_MS_MAX }: HttpClientOptions = {},
 ): HttpClient {
-  const idle: RawConnection[] = []
+  const idle: { readonly connection: RawConnection; readonly sinceMs: number }[] = []
   const open = new Set<RawConnection>()
   let isClosed = false
   const closeConnection = (connection: RawConnection) => {
@@ -40,11 +42,12 @@ export function openHttpClient(
     connection.close()
   }
   const take = async () => {
-    for (const connection of idle.splice(0)) {
-      if (connection.isClosed) closeConnection(connection)
-      else idle.push(connection)
+    for (const entry of idle.splice(0)) {
+      const isExpired = performance.now() - entry.sinceMs > IDLE_MS_MAX
+      if (isExpired || entry.connection.isClosed) closeConnection(entry.connection)
+      else idle.push(entry)
     }
-    const reused = idle.pop()
+    const reused = idle.pop()?.connection
     if (reused !== undefined) return reused
     const connection = await openConnection(port, from)
     open.add(connection)
@@ -60,7 +63,7 @@ export function openHttpClient(
         isReusable = headerOf(response, 'Connection') !== 'close'
         return response
       } finally {
-        if (isReusable) idle.push(connection)
+        if (isReusable) idle.push({ connection, sinceMs: performance.now() })
         else closeConnection(connection)
       }
     },
