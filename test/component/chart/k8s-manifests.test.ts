@@ -107,8 +107,8 @@ test(
       const [objects, plain] = [await renderKustomization(folder), await renderKustomization()]
       const imageOf = (of: readonly KubeObject[]) => podsOf(of)[0]?.spec.containers[0]?.image
       expect([imageOf(plain), imageOf(objects)]).toEqual([
-        'localhost/curtail:0.1.0',
-        'registry.example.com/curtail:0.1.0',
+        'localhost/curtail:0.2.0',
+        'registry.example.com/curtail:0.2.0',
       ])
       const data = objects.find(({ kind }) => kind === 'ConfigMap')?.data
       expect(data).toEqual({ BASE_URL: 'https://cur.example' })
