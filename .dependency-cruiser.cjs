@@ -30,7 +30,7 @@ module.exports = {
           '\\.d\\.ts$',
           '^src/launch\\.js$',
           '^src/web/',
-          '^test/open-handle-reporter[.]ts$',
+          '^test/(open-handle-reporter|cluster/test-order)[.]ts$',
           '[.]config[.]js$',
         ],
       },

@@ -84,6 +84,9 @@ keep etcd etcd --name node1 --data-dir /var/lib/etcd --unsafe-no-fsync --log-lev
   --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
   --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
   --initial-cluster node1=http://127.0.0.1:2380
+# Beta in 1.34, and off by default; test/cluster/openshift.ts needs it.
+beta=admissionregistration.k8s.io/v1beta1
+mutating=$beta/mutatingadmissionpolicies=true,$beta/mutatingadmissionpolicybindings=true
 keep kube-apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 \
   --secure-port 6443 --bind-address 0.0.0.0 --advertise-address $address \
   --service-cluster-ip-range $services --anonymous-auth=true \
@@ -98,6 +101,7 @@ keep kube-apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 \
   --proxy-client-cert-file $pki/front-proxy-client.crt --proxy-client-key-file $pki/front-proxy-client.key \
   --service-account-issuer https://kubernetes.default.svc.cluster.local \
   --service-account-key-file $pki/service-accounts.pub --service-account-signing-key-file $pki/service-accounts.key \
+  --feature-gates MutatingAdmissionPolicy=true --runtime-config "$mutating" \
   --profiling=false ${KUBE_APISERVER_ARGS:-}
 await 90 kubectl --kubeconfig $files/admin.kubeconfig get --raw /readyz
 # user NAME: the kubeconfig flags with which a component calls the API server and authorizes callers

@@ -30,8 +30,11 @@ export interface Cluster {
   readonly logs: string
   /** Runs kubectl; resolves to its stdout. Throws its output if it fails. */
   kubectl(args: readonly string[], input?: string): Promise<string>
-  /** Imports the images of an archive; pods must use them with `imagePullPolicy: Never`. */
-  load(archive: string): Promise<void>
+  /**
+   * Imports the images of an archive; pods must use them with `imagePullPolicy: Never`. `name` is
+   * that of the images of an archive that only contains their tags.
+   */
+  load(archive: string, name?: string): Promise<void>
   /** Stops the cluster, and removes everything that was created for it. */
   stop(): Promise<void>
 }
@@ -149,8 +152,9 @@ async function describeCluster(given: {
       running.child.stdin?.end(input)
       return (await running).stdout
     },
-    async load(archive) {
-      const wanted = ['ctr', '--namespace', 'k8s.io', 'images', 'import', archive]
+    async load(archive, name) {
+      const flags = name === undefined ? [] : ['--base-name', name]
+      const wanted = ['ctr', '--namespace', 'k8s.io', 'images', 'import', ...flags, archive]
       await run('nsenter', [...inside, '--mount', '--pid', '--', ...wanted], options)
     },
   }

@@ -16,7 +16,12 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { addImage } from '../image/archive.ts'
-import { architectures, type BasePackages, readBasePackages } from '../image/base-packages.ts'
+import {
+  type Architecture,
+  architectures,
+  type BasePackages,
+  readBasePackages,
+} from '../image/base-packages.ts'
 import { buildLayers } from '../image/build.ts'
 import { root } from '../image/bundle.ts'
 import {
@@ -103,7 +108,7 @@ async function writeContents(
   for (const name of ['oci', 'files']) await mkdir(join(folder, name))
   const files = join(folder, 'files')
   const packages = await readBasePackages()
-  const image = await writeImageIndex(folder, source, { registry, packages })
+  const image = await writeImageIndex(folder, source, { registry, packages, architectures })
   const artefacts = [...image, ...(await writeCharts(folder, registry, image))]
   const digests = artefacts.map((artefact) => listNames(artefact, source.version)).join('')
   await writeFile(join(files, 'digests.txt'), digests)
@@ -131,13 +136,22 @@ function subjectOf({ repository, digest, platform }: Artefact): Subject {
   return { name, digest: { sha256: digest.replace('sha256:', '') } }
 }
 
-/** Builds the image; the index is the first artefact, and the others are its architectures. */
-async function writeImageIndex(
+/** The repository of an image, and what it is built for and from. */
+interface ImageOptions {
+  readonly registry: string
+  readonly packages: BasePackages
+  readonly architectures: readonly Architecture[]
+}
+
+/**
+ * Builds the image in the folders `oci` and `files`, which must exist; the index is the first
+ * artefact, and the others are its architectures.
+ */
+export async function writeImageIndex(
   folder: string,
   source: Source,
-  given: { readonly registry: string; readonly packages: BasePackages },
+  { registry, packages, architectures }: ImageOptions,
 ): Promise<readonly [Artefact, ...Artefact[]]> {
-  const { registry, packages } = given
   const repository = await createRepository(join(folder, 'oci'), registry, 'curtail')
   const manifests: Descriptor[] = []
   const artefacts: Artefact[] = []

@@ -2,7 +2,7 @@
 // within the deadline, and no refill is lost or done twice.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { withinDeadline, waitFor } from '../kit/wait-for.ts'
-import { durationWithoutPauses } from '../kit/watch-pauses.ts'
+import { watchPauses } from '../kit/watch-pauses.ts'
 import { kubectl, runOnNode } from './cluster.ts'
 import { CODE_SECRET, type CodePoolClient, createCodePoolClient } from './code-pools.ts'
 import { type CreatePod, startCreatePod } from './create-pod.ts'
@@ -56,13 +56,26 @@ async function waitForLeader(): Promise<Leader> {
   return leader
 }
 
-/** Waits for another leader; resolves to the duration in ms, without pauses of the machine. */
-function waitForTakeover({ identity }: Leader): Promise<number> {
+/**
+ * Waits for another leader; resolves to the time until it acquired the Lease, in ms, without pauses
+ * of the machine and without the time that kubectl needs to read the Lease.
+ */
+async function waitForTakeover({ identity }: Leader): Promise<number> {
+  const startedMs = Date.now()
+  const pauses = watchPauses()
+  let acquiredMs = Number.NaN
   const isAnother = async () => {
     const current = await readLeader()
-    return current !== undefined && current.identity !== identity
+    if (current === undefined || current.identity === identity) return false
+    acquiredMs = current.acquiredMs
+    return true
   }
-  return durationWithoutPauses(() => waitFor('another leader', isAnother, TAKEOVER_MS_MAX))
+  try {
+    await waitFor('another leader', isAnother, TAKEOVER_MS_MAX)
+    return acquiredMs - startedMs - pauses.longestMs()
+  } finally {
+    pauses.stop()
+  }
 }
 
 function logTakeover(cause: string, ms: number): void {

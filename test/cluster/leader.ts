@@ -8,10 +8,12 @@ export interface Leader {
   /** The Lease's holder; unique to each process. */
   readonly identity: string
   readonly pod: string
+  /** When it acquired the Lease, by its clock. */
+  readonly acquiredMs: number
 }
 
 interface Lease {
-  readonly spec?: { readonly holderIdentity?: string }
+  readonly spec?: { readonly holderIdentity?: string; readonly acquireTime?: string }
 }
 
 /** The holder of the Lease; `undefined` while no controller holds it. */
@@ -20,7 +22,9 @@ export async function readLeader(): Promise<Leader | undefined> {
     ...['lease', 'curtail-controller', '--namespace', RELEASE],
   )
   const identity = spec?.holderIdentity ?? ''
-  return identity === '' ? undefined : { identity, pod: identity.split('_')[0] ?? '' }
+  if (identity === '') return undefined
+  const acquiredMs = Date.parse(spec?.acquireTime ?? '')
+  return { identity, pod: identity.split('_')[0] ?? '', acquiredMs }
 }
 
 interface Pod {

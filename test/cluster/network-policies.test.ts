@@ -1,6 +1,6 @@
 // The NetworkPolicies of a release: each pod reaches the ports that it needs, and every other
 // connection is rejected.
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, test } from '@jest/globals'
 import { waitFor } from '../kit/wait-for.ts'
 import { applyObjects, kubectl, tryRun } from './cluster.ts'
 import { restrictedPod } from './pods.ts'
@@ -66,9 +66,20 @@ test.each(needs)(
   async (from, needed) => {
     const pod = from === OTHER_APP ? from : ((await podsOf(from))[0] ?? '')
     const container = from === 'edge' ? 'drain' : from
-    // The Service of a pod's own component may route to the same pod, which no policy covers.
-    const reached = (await reach(pod, container)).filter((name) => !name.startsWith(from))
-    expect(reached).toEqual([...needed].sort())
+    let reached: readonly string[] = []
+    const expected = [...needed].sort()
+    // The policies of a pod take effect soon after its start, and a connection may time out.
+    await waitFor(
+      `exactly ${expected.join(', ')} to be reachable`,
+      async () => {
+        // The Service of a pod's own component may route to the same pod, which no policy covers.
+        reached = (await reach(pod, container)).filter((name) => !name.startsWith(from))
+        return reached.join() === expected.join()
+      },
+      POLICY_MS_MAX,
+    ).catch((error: unknown) => {
+      throw new Error(`${from} reaches ${reached.join(', ')}`, { cause: error })
+    })
   },
   TEST_MS_MAX,
 )

@@ -150,13 +150,17 @@ test('the changes are in the audit log of the controller pods', async () => {
     await runInController(...change, '--operator=ann')
   }
   const component = 'app.kubernetes.io/component=controller'
-  const log = await kubectl('logs', '-l', component, '--tail=-1', '--namespace', RELEASE)
-  const lines = log.split('\n').filter((line) => line.includes('"operator action"'))
-  const actions = lines.map((line) => JSON.parse(line) as { action: string; operator?: string })
-  const ofAnn = actions.filter(({ operator }) => operator === 'ann')
-  expect(ofAnn.map(({ action }) => action)).toEqual(
-    expect.arrayContaining(['key-create', 'key-revoke', 'block-add', 'block-remove']),
-  )
+  const actionsOfAnn = async () => {
+    const log = await kubectl('logs', '-l', component, '--tail=-1', '--namespace', RELEASE)
+    const lines = log.split('\n').filter((line) => line.includes('"operator action"'))
+    const actions = lines.map((line) => JSON.parse(line) as { action: string; operator?: string })
+    return actions.filter(({ operator }) => operator === 'ann').map(({ action }) => action)
+  }
+  const expected = ['key-create', 'key-revoke', 'block-add', 'block-remove']
+  await waitFor(`the log to contain ${expected.join(', ')}`, async () => {
+    const actions = await actionsOfAnn()
+    return expected.every((action) => actions.includes(action))
+  })
 })
 
 const plugin = fileURLToPath(new URL('../../bin/kubectl-curtail', import.meta.url))

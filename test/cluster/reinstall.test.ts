@@ -1,22 +1,39 @@
-// Uninstalls the release and installs another of the same name: only the objects that the chart
-// documents remain, and the new release has the same links and code secret. It is installed with
-// Helm 3; the other tests use Helm 4.
+// Uninstalls the release and installs the last release with the same name: only the objects that
+// the chart documents remain, and the new release has the same links and code secret. Upgrades it,
+// rolls it back, and upgrades it to the current version, under load: no request fails, no link is
+// lost. Uses Helm 3; the other tests use Helm 4.
 import { beforeAll, expect, test } from '@jest/globals'
+import { findLastRelease } from '../dependencies/last-release.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import {
+  addressesOf,
   edgeUrl,
   ensureRelease,
   FULL_NAME,
   INSTALL_MS_MAX,
   RELEASE,
   createLink,
+  current,
+  installVersion,
+  rollBack,
   uninstall,
+  type Version,
+  waitForAllReady,
 } from './release.ts'
+import { checkLinks, creates, fillLinks, type KnownLink, redirects, underLoad } from './upgrade.ts'
 
 const TERMINATION_MS_MAX = 120_000
+const LINKS = 200
+/** The checkout with one more schema migration. */
+const next: Version = { ...current, imageTag: 'next' }
 
-beforeAll(() => ensureRelease(), INSTALL_MS_MAX)
+let last: Version
+
+beforeAll(async () => {
+  last = await findLastRelease()
+  await ensureRelease()
+}, INSTALL_MS_MAX)
 
 /** The objects of the namespace, without those that Kubernetes creates in every namespace. */
 async function listObjects(): Promise<readonly string[]> {
@@ -37,6 +54,15 @@ async function listObjects(): Promise<readonly string[]> {
 async function codeSecret(): Promise<unknown> {
   const args = ['secret', `${FULL_NAME}-code-secret`, '--namespace', RELEASE]
   return (await getObject<{ data: unknown }>(...args)).data
+}
+
+/** The image of the create pods. */
+async function createImage(): Promise<string | undefined> {
+  const named = ['deployment', `${FULL_NAME}-create`, '--namespace', RELEASE]
+  const { spec } = await getObject<{
+    spec: { template: { spec: { containers: readonly { readonly image: string }[] } } }
+  }>(...named)
+  return spec.template.spec.containers[0]?.image
 }
 
 test(
@@ -61,7 +87,7 @@ test(
       TERMINATION_MS_MAX,
     )
     expect(await listObjects()).toEqual(kept)
-    await ensureRelease(3)
+    await installVersion(3, last)
     expect(await codeSecret()).toEqual(secret)
     const response = await fetch(`${await edgeUrl()}/${code}`, { redirect: 'manual' })
     expect(response.headers.get('Location')).toBe('https://example.com/stays')
@@ -69,4 +95,29 @@ test(
     await createLink(await edgeUrl(), 'https://example.com/first')
   },
   2 * INSTALL_MS_MAX,
+)
+
+test(
+  'an upgrade from the last release and its rollback: no request fails, no link is lost',
+  async () => {
+    const edge = await edgeUrl()
+    const [pod = ''] = await addressesOf('create')
+    const links: KnownLink[] = [...(await fillLinks(`http://${pod}:8080`, LINKS))]
+    const steps: readonly (readonly [string, Version, () => Promise<void>])[] = [
+      ['upgrade', next, () => installVersion(3, next)],
+      ['rollback', last, () => rollBack(3)],
+      ['second upgrade', current, () => installVersion(3, current)],
+    ]
+    for (const [what, { imageTag }, act] of steps) {
+      const plans = [redirects(edge, links[0]?.code ?? ''), creates(edge, links)]
+      await underLoad(what, plans, async () => {
+        await act()
+        // Helm 3 does not wait until all pods are replaced.
+        await waitForAllReady()
+      })
+      expect([what, await createImage()]).toEqual([what, `localhost/curtail:${imageTag}`])
+      await checkLinks(edge, links)
+    }
+  },
+  3 * INSTALL_MS_MAX,
 )

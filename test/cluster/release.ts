@@ -14,8 +14,20 @@ export const FULL_NAME = 'shop-curtail'
 /** The deadline of an installation on a busy machine. */
 export const INSTALL_MS_MAX = 12 * 60_000
 
-const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
-const definitions = fileURLToPath(new URL('../../charts/curtail-crds', import.meta.url))
+/** A version of the release: paths of charts, and the tag of its image. */
+export interface Version {
+  readonly charts: { readonly curtail: string; readonly definitions: string }
+  readonly imageTag: string
+}
+
+/** The version of the checkout. */
+export const current: Version = {
+  charts: {
+    curtail: fileURLToPath(new URL('../../charts/curtail', import.meta.url)),
+    definitions: fileURLToPath(new URL('../../charts/curtail-crds', import.meta.url)),
+  },
+  imageTag: 'test',
+}
 const DEFINITIONS = 'curtail-crds'
 /** The namespace of the CRD chart in docs/install.md. */
 export const DEFINITIONS_NAMESPACE = 'curtail-system'
@@ -42,9 +54,20 @@ export const ownValues: readonly string[] = [
 ]
 
 /** Installs or upgrades the CRD chart. */
-export async function installDefinitions(): Promise<void> {
+export async function installDefinitions(
+  major: HelmMajor = 4,
+  { charts }: Version = current,
+): Promise<void> {
   const into = ['--namespace', DEFINITIONS_NAMESPACE, '--create-namespace', '--wait']
-  await helm(4, 'upgrade', '--install', DEFINITIONS, definitions, ...into)
+  await helm(major, 'upgrade', '--install', DEFINITIONS, charts.definitions, ...into)
+}
+
+/** Installs a version, or upgrades to it: first the CRD chart, as in docs/install.md. */
+export async function installVersion(major: HelmMajor, version: Version): Promise<void> {
+  await installDefinitions(major, version)
+  const tag = ['--set', `image.tag=${version.imageTag}`]
+  const upgrade = ['upgrade', '--install', RELEASE, version.charts.curtail, ...ownValues, ...tag]
+  await helm(major, ...upgrade, ...ready)
 }
 
 /** Uninstalls the CRD chart, which keeps the CRD. */
@@ -53,23 +76,22 @@ export async function uninstallDefinitions(): Promise<void> {
 }
 
 /** Installs the release unless it is installed; resolves when helm reports that it is ready. */
-export async function ensureRelease(major: HelmMajor = 4): Promise<void> {
+export async function ensureRelease(): Promise<void> {
   const args = ['get', 'secret', '-n', RELEASE, '-l', `owner=helm,name=${RELEASE},status=deployed`]
   const deployed = await tryRun('kubectl', [...args, '-o', 'name'])
   if (deployed.stdout.trim() !== '') return
   await createNamespace(RELEASE)
-  await installDefinitions()
-  await helm(major, 'install', RELEASE, chart, ...ownValues, ...ready)
+  await installVersion(4, current)
 }
 
 /** Upgrades the release to these values. */
 export async function upgradeRelease(...values: readonly string[]): Promise<void> {
-  await helm(4, 'upgrade', RELEASE, chart, ...ownValues, ...values, ...ready)
+  await helm(4, 'upgrade', RELEASE, current.charts.curtail, ...ownValues, ...values, ...ready)
 }
 
 /** Rolls the release back to the previous revision. */
-export async function rollBack(): Promise<void> {
-  await helm(4, 'rollback', RELEASE, ...ready)
+export async function rollBack(major: HelmMajor): Promise<void> {
+  await helm(major, 'rollback', RELEASE, ...ready)
 }
 
 /** The number of the revision before the current one. */

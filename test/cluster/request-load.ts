@@ -15,6 +15,8 @@ export interface RequestPlan {
   readonly body?: () => object
   /** Any other status counts as a failure. */
   readonly expectedStatuses: readonly number[]
+  /** Called after each expected response, with the bodies of the request and of the response. */
+  readonly onResponse?: (sent: object, body: string) => void
 }
 
 /** The outcomes of the requests. */
@@ -33,16 +35,25 @@ export function startLoad(plans: readonly RequestPlan[]): { stop: () => Promise<
   const failures: string[] = []
   let failureCount = 0
   const inFlight = new Set<Promise<void>>()
+  const addFailure = (failure: string) => {
+    failureCount += 1
+    if (failures.length < FAILURES_KEPT_MAX) {
+      failures.push(`${new Date().toISOString()} ${failure}`)
+    }
+  }
   const start = (plan: RequestPlan) => {
-    const sent = send(agent, plan).then(({ result, body }) => {
-      const key = `${plan.name} ${result}`
-      counts.set(key, (counts.get(key) ?? 0) + 1)
-      if (plan.expectedStatuses.some((status) => String(status) === result)) return
-      failureCount += 1
-      if (failures.length < FAILURES_KEPT_MAX) {
-        failures.push(`${new Date().toISOString()} ${key} ${body}`)
-      }
-    })
+    const requestBody = plan.body?.()
+    const sent = send(agent, plan, requestBody)
+      .then(({ result, body }) => {
+        const key = `${plan.name} ${result}`
+        counts.set(key, (counts.get(key) ?? 0) + 1)
+        const isExpected = plan.expectedStatuses.some((status) => String(status) === result)
+        if (isExpected) plan.onResponse?.(requestBody ?? {}, body)
+        else addFailure(`${key} ${body}`)
+      })
+      .catch((error: unknown) => {
+        addFailure(`${plan.name} ${String(error)}`)
+      })
     inFlight.add(sent)
     void sent.finally(() => inFlight.delete(sent))
   }
@@ -68,23 +79,22 @@ interface Outcome {
   readonly body: string
 }
 
-/** Sends one request. */
-function send(agent: Agent, plan: RequestPlan): Promise<Outcome> {
-  const requestBody = plan.body === undefined ? undefined : JSON.stringify(plan.body())
+/** Sends one request; without a body, a GET. */
+function send(agent: Agent, plan: RequestPlan, body?: object): Promise<Outcome> {
   const options = {
     agent,
-    method: requestBody === undefined ? 'GET' : 'POST',
-    headers: requestBody === undefined ? {} : { 'Content-Type': 'application/json' },
+    method: body === undefined ? 'GET' : 'POST',
+    headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
     signal: AbortSignal.timeout(REQUEST_MS_MAX),
   }
   return new Promise((resolve) => {
     const req = request(plan.url, options, (res) => {
-      let body = ''
+      let text = ''
       res.setEncoding('utf8').on('data', (chunk: string) => {
-        body = (body + chunk).slice(0, BODY_LENGTH_MAX)
+        text = (text + chunk).slice(0, BODY_LENGTH_MAX)
       })
       res.on('end', () => {
-        resolve({ result: String(res.statusCode), body })
+        resolve({ result: String(res.statusCode), body: text })
       })
       res.on('error', (error) => {
         resolve({ result: 'truncated', body: error.message })
@@ -93,6 +103,6 @@ function send(agent: Agent, plan: RequestPlan): Promise<Outcome> {
     req.on('error', (error) => {
       resolve({ result: error.message, body: '' })
     })
-    req.end(requestBody)
+    req.end(body === undefined ? undefined : JSON.stringify(body))
   })
 }

@@ -3,17 +3,22 @@
 // `--stay` it runs no tests, prints how to use the cluster, and waits for Ctrl-C.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Cluster, startCluster } from '../../k8s/cluster/start-cluster.ts'
+import { writeTar } from '../../k8s/image/archive.ts'
+import { findAvailablePackages } from '../../k8s/image/base-packages.ts'
 import { buildImage } from '../../k8s/image/build.ts'
+import { writeImageIndex } from '../../k8s/release/release.ts'
+import { writeTags } from '../../k8s/release/repository.ts'
 import { helmMajors, findHelm } from '../dependencies/helm.ts'
 import { buildServerImages } from '../dependencies/images.ts'
 import { findNodePackages } from '../dependencies/kubernetes-packages.ts'
 import { findKubernetes } from '../dependencies/kubernetes.ts'
+import { findLastRelease } from '../dependencies/last-release.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
 import { type Count, countTests, printCount } from '../jest-report.ts'
 import { failureOf } from '../run-node.ts'
@@ -25,6 +30,9 @@ const DELETION_MS_MAX = 120_000
 const DELETION_POLL_MS = 500
 /** The incidents take about twenty minutes and run only if a pattern selects them. */
 const WITHOUT_INCIDENTS = ['--testPathIgnorePatterns', 'incidents']
+
+/** The host of our images. */
+const REGISTRY = 'localhost'
 
 const startedMs = performance.now()
 
@@ -41,21 +49,44 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-/** Builds the images of the servers beside ours, one of each at a time. */
-async function buildImages(folder: string): Promise<readonly string[]> {
-  const buildOurs = async () => {
-    const ours = join(folder, 'test.tar')
-    await buildImage({ names: ['localhost/curtail:test'], path: ours })
-    const next = join(folder, 'next.tar')
-    await buildImage({ names: ['localhost/curtail:next'], path: next, rewrite: addSchemaStep })
-    const bad = join(folder, 'bad.tar')
-    await buildImage({ names: ['localhost/curtail:bad'], path: bad, rewrite: addDefect })
-    return [ours, next, bad]
-  }
-  return (await Promise.all([buildOurs(), buildServerImages(folder)])).flat()
+/** An archive of images, and their name if it only contains their tags. */
+interface Archive {
+  readonly path: string
+  readonly name?: string
 }
 
-/** Image `next`: a release with one more schema migration. */
+/** Builds the images of the servers beside ours, one of each at a time. */
+async function buildImages(folder: string, withBad: boolean): Promise<readonly Archive[]> {
+  const buildOurs = async (): Promise<readonly Archive[]> => {
+    const ours = { path: await buildReleasedImage(folder), name: `${REGISTRY}/curtail` }
+    const next = join(folder, 'next.tar')
+    await buildImage({ names: ['localhost/curtail:next'], path: next, rewrite: addSchemaStep })
+    if (!withBad) return [ours, { path: next }]
+    const bad = join(folder, 'bad.tar')
+    await buildImage({ names: ['localhost/curtail:bad'], path: bad, rewrite: addDefect })
+    return [ours, { path: next }, { path: bad }]
+  }
+  const buildServers = async () =>
+    (await buildServerImages(folder)).map((path): Archive => ({ path }))
+  return (await Promise.all([buildOurs(), buildServers()])).flat()
+}
+
+/** Builds the image `test` as a release does: an OCI layout with compressed layers. */
+async function buildReleasedImage(folder: string): Promise<string> {
+  const work = await mkdtemp(join(folder, 'release-'))
+  for (const name of ['oci', 'files']) await mkdir(join(work, name))
+  const source = { version: 'test', commit: '', created: new Date(0).toISOString() }
+  const packages = await findAvailablePackages(['amd64'])
+  const options = { registry: REGISTRY, packages, architectures: ['amd64'] } as const
+  const [{ repository }] = await writeImageIndex(work, source, options)
+  await writeTags(repository)
+  const path = join(folder, 'test.tar')
+  await writeTar({ folder: repository.folder, name: '.', path })
+  await rm(work, { recursive: true })
+  return path
+}
+
+/** Image `next`: `test` with one more schema migration. */
 function addSchemaStep(text: string, place: string): string {
   if (place !== 'src/stores/cassandra/schema.ts') return text
   const at = text.indexOf('\n]\n', text.indexOf('export const migrations'))
@@ -111,6 +142,7 @@ async function runTests(options: {
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
   const jest = [...flags, join('node_modules', 'jest', 'bin', 'jest.js'), '--runInBand']
   const args = ['--selectProjects', 'cluster', '--json', `--outputFile=${outputFile}`, '--verbose']
+  args.push('--testSequencer', './test/cluster/test-order.ts')
   const selection = patterns.length === 0 ? WITHOUT_INCIDENTS : ['--testPathPatterns', ...patterns]
   const child = spawnInside(cluster, [process.execPath, ...jest, ...args, ...selection], env)
   shutdown.signal.addEventListener('abort', () => child.kill('SIGTERM'))
@@ -147,22 +179,25 @@ async function main(): Promise<Count> {
   await findNodePackages()
   const programs = await findKubernetes(log)
   for (const major of helmMajors) await findHelm(major)
-  // Before the tests start: downloads fail in the cluster's network. Only the incidents need it.
-  if (positionals.length > 0) await findPrometheus()
+  // Before the tests start: downloads fail in the cluster's network.
+  const lastRelease = await findLastRelease()
+  const withIncidents = positionals.length > 0
+  if (withIncidents) await findPrometheus()
   const folder = await mkdtemp(join(tmpdir(), 'curtail-cluster-test-'))
   log('starting the cluster; building images')
-  const building = buildImages(folder)
+  const building = buildImages(folder, withIncidents)
   building.catch(() => undefined) // awaited below
   let cluster: Cluster | undefined
   try {
     cluster = await startCluster(programs)
     log('the node is ready')
     shutdown.signal.throwIfAborted()
-    for (const path of await building) {
+    for (const { path, name } of await building) {
       shutdown.signal.throwIfAborted()
-      await cluster.load(path)
+      await cluster.load(path, name)
       await rm(path)
     }
+    await cluster.load(lastRelease.image)
     log('images loaded')
     if (values.stay === true) {
       await stay(cluster, programs)

@@ -34,7 +34,7 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
     / -- (nodetool|df) /,
     'the image of the tests has neither; test/component/chart/runbooks.test.ts checks it',
   ],
-  [/^npm /, 'needs a checkout; test/component/chart/runbooks.test.ts checks it'],
+  [/^npx /, 'needs a checkout; test/component/chart/runbooks.test.ts checks it'],
   [
     /cronjob\/|job\/refill-now/,
     'pool-modes.test.ts runs it with a CronJob, which this mode does not have',

@@ -12,10 +12,12 @@ import { findHelm, helmMajors } from './helm.ts'
 import { findHttp2Tools } from './http2-tools.ts'
 import { findJava } from './java.ts'
 import { findK6 } from './k6.ts'
+import { findKubeScore } from './kube-score.ts'
 import { findKubeconform } from './kubeconform.ts'
 import { findCrdSchemas } from './crd-schemas.ts'
 import { findKubernetesSchemas } from './kubernetes-schemas.ts'
 import { findKubernetes } from './kubernetes.ts'
+import { findLastRelease } from './last-release.ts'
 import { findPrometheus } from './prometheus.ts'
 import { redisServers } from './redis-servers.ts'
 import { findReleaseTools } from './release-tools.ts'
@@ -56,6 +58,8 @@ const builds: readonly Dependency[] = [
   ['collector', findCollector],
   ['h2spec and grpcurl', findHttp2Tools],
   ['the tools for releases', findReleaseTools],
+  ['kube-score', findKubeScore],
+  ['the last release', findLastRelease],
 ]
 
 async function findImageBase(): Promise<void> {
