@@ -6,12 +6,15 @@
 {{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true and edge.certificate.enabled is false" -}}
 {{- end -}}
 {{- $faults = concat $faults (include "curtail.ratelimitFaults" . | fromJsonArray) -}}
-{{- $faults = concat $faults (include "curtail.wayInFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.ingressFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.limitFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.allowanceFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.ceilingFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.ruleFaults" . | fromJsonArray) -}}
 {{- $faults = concat $faults (include "curtail.memoryFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.storageFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.addressFaults" . | fromJsonArray) -}}
+{{- $faults = concat $faults (include "curtail.scheduleFaults" . | fromJsonArray) -}}
 {{- range $name := list "edge" "create" "redirect" -}}
 {{- $faults = concat $faults (include "curtail.scalingFaults" (list $ $name) | fromJsonArray) -}}
 {{- end -}}
@@ -43,8 +46,8 @@
 {{- if and $v.controller.watchNamespaces (ne $v.cassandra.mode "external") -}}
 {{- $faults = append $faults (printf "controller.watchNamespaces must be empty if cassandra.mode is %s: refill Jobs of other namespaces cannot reach it" $v.cassandra.mode) -}}
 {{- end -}}
-{{- if has .Release.Namespace $v.controller.watchNamespaces -}}
-{{- $faults = append $faults (printf "controller.watchNamespaces must not name %s: the namespace of the release is always watched" .Release.Namespace) -}}
+{{- if has (include "curtail.namespace" .) $v.controller.watchNamespaces -}}
+{{- $faults = append $faults (printf "controller.watchNamespaces must not name %s: the namespace of the release is always watched" (include "curtail.namespace" .)) -}}
 {{- end -}}
 {{- $faults = concat $faults (include "curtail.admissionFaults" . | fromJsonArray) -}}
 {{- if and (ne $v.pools.mode "off") (not (hasKey $pools $v.create.codePool)) -}}
@@ -53,15 +56,16 @@
 {{- include "curtail.failIf" $faults -}}
 {{- end -}}
 
-{{/* (root): the errors in the resources of all components except the rate limiter. */}}
+{{/* (root): the errors in the resources of all components that are rendered, except the rate limiter. */}}
 {{- define "curtail.memoryFaults" -}}
 {{- $v := .Values -}}
 {{- $faults := list -}}
-{{- range $name := list "edge" "create" "redirect" "controller" -}}
+{{- range $name := concat (list "edge" "create" "redirect") (ternary (list "controller") list (eq $v.pools.mode "controller")) -}}
 {{- $faults = concat $faults (include "curtail.heapFaults" (list $name (get $v $name)) | fromJsonArray) -}}
 {{- end -}}
 {{- /* The heaps that the chart sets itself, in MiB. */}}
-{{- $components := dict "edge.sidecar" $v.edge.sidecar "migrate" $v.migrate "pools" $v.pools "tests" $v.tests -}}
+{{- $components := dict "edge.sidecar" $v.edge.sidecar "migrate" $v.migrate "tests" $v.tests -}}
+{{- if ne $v.pools.mode "off" }}{{ $_ := set $components "pools" $v.pools }}{{ end -}}
 {{- range $path, $heap := dict "edge.sidecar" 64 "migrate" 128 "pools" 128 "tests" 64 -}}
 {{- $use := printf "%dMi, the JavaScript heap" $heap -}}
 {{- $component := get $components $path | default dict -}}
@@ -160,6 +164,91 @@ burst: a window, such as a quota per day, is compared by its rate. No local limi
 {{- $security := .securityContext | default dict -}}
 {{- if or .lifecycle .livenessProbe .readinessProbe .startupProbe $security.privileged ($security.capabilities).add -}}
 {{- $faults = append $faults (printf "podDefaults and pools.pod must give containers no lifecycle, probes, privileges and added capabilities, as controller.admissionPolicy.enabled is true: %s has one" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $faults | toJson -}}
+{{- end -}}
+
+{{/* (root): the error in the size of Cassandra's volumes, if it has no unit. */}}
+{{- define "curtail.storageFaults" -}}
+{{- $mode := .Values.cassandra.mode -}}
+{{- $size := ((get .Values.cassandra $mode | default dict).storage).size -}}
+{{- $faults := list -}}
+{{- if and (ne $mode "external") $size (lt (include "curtail.quantity" $size | float64) 1048576.0) -}}
+{{- $faults = append $faults (printf "cassandra.%s.storage.size must be at least 1Mi: it is %v; append a unit, such as Gi" $mode $size) -}}
+{{- end -}}
+{{- $faults | toJson -}}
+{{- end -}}
+
+{{/* (root): the errors in hosts, ports and networks. */}}
+{{- define "curtail.addressFaults" -}}
+{{- $v := .Values -}}
+{{- $faults := list -}}
+{{- $port := regexReplaceAll "^https?://" $v.baseUrl "" | regexFind ":[^]:]+$" -}}
+{{- if and $port (or (not (regexMatch "^:0*[1-9][0-9]{0,4}$" $port)) (gt (regexReplaceAll "^:0*" $port "" | int) 65535)) -}}
+{{- $faults = append $faults (printf "baseUrl must have a port from 1 to 65535, or none: it is %s" $v.baseUrl) -}}
+{{- end -}}
+{{- $names := dict "global.imageRegistry" ($v.global).imageRegistry "image.repository" $v.image.repository "edge.image.repository" $v.edge.image.repository -}}
+{{- range $store := list "cassandra" "cache" "counters" -}}
+{{- $values := get $v $store -}}
+{{- if eq $values.mode "bundled" -}}
+{{- $_ := set $names (printf "%s.bundled.image.repository" $store) (($values.bundled).image).repository -}}
+{{- end -}}
+{{- end -}}
+{{- range $path, $name := $names -}}
+{{- if contains "://" (toString $name) -}}
+{{- $faults = append $faults (printf "%s must have no scheme: it is %s" $path $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq $v.cassandra.mode "external" -}}
+{{- range $v.cassandra.external.contactPoints -}}
+{{- if regexMatch "^[^:]*:[^:]*$" . -}}
+{{- $faults = append $faults (printf "cassandra.external.contactPoints must be host names or addresses without a port, which cassandra.external.port sets: one is %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- concat $faults (include "curtail.serviceFaults" . | fromJsonArray) | toJson -}}
+{{- end -}}
+
+{{/* (root): the errors in the Service of the edge. Fields in edge.service.spec replace others. */}}
+{{- define "curtail.serviceFaults" -}}
+{{- $service := .Values.edge.service -}}
+{{- $spec := $service.spec | default dict -}}
+{{- $type := default $service.type $spec.type -}}
+{{- $faults := list -}}
+{{- if and (eq $type "LoadBalancer") (not $spec.loadBalancerSourceRanges) -}}
+{{- range $service.loadBalancerSourceRanges -}}
+{{- if not (regexMatch "^([0-9.]+/0*([0-9]|[12][0-9]|3[0-2])|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*/0*([0-9]|[1-9][0-9]|1[01][0-9]|12[0-8]))$" (trim .)) -}}
+{{- $faults = append $faults (printf "edge.service.loadBalancerSourceRanges must have networks such as 192.0.2.0/24: one is %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.edge.tls.enabled (not $spec.ports) -}}
+{{- if eq (int $service.httpPort) (int $service.httpsPort) -}}
+{{- $faults = append $faults (printf "edge.service.httpPort and edge.service.httpsPort must differ, as edge.tls.enabled is true: both are %d" (int $service.httpPort)) -}}
+{{- end -}}
+{{- if and (ne $type "ClusterIP") (int $service.httpNodePort) (eq (int $service.httpNodePort) (int $service.httpsNodePort)) -}}
+{{- $faults = append $faults (printf "edge.service.httpNodePort and edge.service.httpsNodePort must differ, as edge.tls.enabled is true: both are %d" (int $service.httpNodePort)) -}}
+{{- end -}}
+{{- end -}}
+{{- $faults | toJson -}}
+{{- end -}}
+
+{{/* (root): the schedules of the CronJobs that Kubernetes rejects. */}}
+{{- define "curtail.scheduleFaults" -}}
+{{- $faults := list -}}
+{{- if eq .Values.pools.mode "cron" -}}
+{{- $months := "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec" -}}
+{{- $fields := list -}}
+{{- range $number := list "0*[0-5]?[0-9]" "0*(1?[0-9]|2[0-3])" "0*([1-9]|[12][0-9]|3[01])" (printf "0*([1-9]|1[0-2])|%s" $months) "0*[0-6]|sun|mon|tue|wed|thu|fri|sat" -}}
+{{- $range := printf "([*?](-[^,/ ]*)?|(%s)(-(%s))?)(/0*[1-9][0-9]*)?" $number $number -}}
+{{- $fields = append $fields (printf ",*%s(,+%s)*,*" $range $range) -}}
+{{- end -}}
+{{- $schedule := printf "^(%s|@(yearly|annually|monthly|weekly|daily|midnight|hourly))$" (join " " $fields) -}}
+{{- range .Values.pools.list -}}
+{{- if and .schedule (not (regexMatch $schedule (lower .schedule))) -}}
+{{- $faults = append $faults (printf "pools.list: the schedule of %s must have a minute, an hour, a day of the month, a month and a day of the week from 0 to 6, such as */5 * * * *, or be a name such as @hourly: it is %s" .name .schedule) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

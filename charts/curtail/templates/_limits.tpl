@@ -76,7 +76,7 @@ true
 
 {{/* (root): the grants of domains to namespaces, the first one for the release's policies, as JSON. */}}
 {{- define "curtail.domainGrants" -}}
-{{- $own := dict "domain" "edge" "namespaces" (list .Release.Namespace) -}}
+{{- $own := dict "domain" "edge" "namespaces" (list (include "curtail.namespace" .)) -}}
 {{- prepend (default list .Values.ratelimit.domains) $own | toJson -}}
 {{- end -}}
 

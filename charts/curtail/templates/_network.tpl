@@ -25,5 +25,5 @@
 
 {{/* (root): the namespaces whose CodePools the controller reconciles, the release's first; as a JSON list. */}}
 {{- define "curtail.watchedNamespaces" -}}
-{{- prepend .Values.controller.watchNamespaces .Release.Namespace | toJson -}}
+{{- prepend .Values.controller.watchNamespaces (include "curtail.namespace" .) | toJson -}}
 {{- end -}}

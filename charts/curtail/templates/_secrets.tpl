@@ -14,7 +14,7 @@ generate another secret. A namespace that does not exist yet has no ServiceAccou
 namespace that always exists is looked up too.
 */}}
 {{- define "curtail.hasCluster" -}}
-{{- if lookup "v1" "ServiceAccount" .Release.Namespace "default" -}}
+{{- if lookup "v1" "ServiceAccount" (include "curtail.namespace" .) "default" -}}
 true
 {{- else if lookup "v1" "Namespace" "" "default" -}}
 true

@@ -8,7 +8,7 @@
 {{- if and (hasPrefix "http://" $v.baseUrl) $v.edge.tls.enabled -}}
 {{- $warnings = append $warnings (printf "baseUrl is %s, but edge.tls.enabled is true: short links use HTTP without TLS." $v.baseUrl) -}}
 {{- end -}}
-{{- if and (hasPrefix "http://" $v.baseUrl) ($v.edge.gateway).enabled (include "curtail.wayInSecret" (list . "gateway")) -}}
+{{- if and (hasPrefix "http://" $v.baseUrl) ($v.edge.gateway).enabled (include "curtail.ingressSecret" (list . "gateway")) -}}
 {{- $warnings = append $warnings (printf "baseUrl is %s, but edge.gateway has a certificate: it redirects every short link to HTTPS." $v.baseUrl) -}}
 {{- end -}}
 {{- if eq $v.cassandra.mode "bundled" -}}

@@ -272,7 +272,7 @@ test('values of a release without the newer values render the same', async () =>
     ...['schedulerName', 'podSecurityContext', 'securityContext', 'hostAliases', 'dnsPolicy'],
     ...['dnsConfig', 'startupProbe', 'livenessProbe', 'readinessProbe', 'strategy'],
     ...['revisionHistoryLimit', 'deploymentAnnotations', 'serviceAccount', 'extraEnvFrom'],
-    'extraContainers',
+    ...['extraContainers', 'spec'],
   ]
   const podDefaults = Object.fromEntries(newer.map((name) => [name, null]))
   const service = {
@@ -281,9 +281,11 @@ test('values of a release without the newer values render the same', async () =>
   }
   const edge = { service, ingress: null, httpRoute: null, gateway: null, certificate: null }
   const monitor = { relabelings: null, metricRelabelings: null, scrapeTimeout: null }
+  const monitoring = { namespace: null, monitor }
   const global = { compatibility: null }
   const values = {
-    ...{ podDefaults, edge, monitoring: { monitor }, global },
+    ...{ podDefaults, edge, monitoring, global, namespaceOverride: null },
+    controller: { rbac: null },
     // The default of the dependency in an earlier release.
     'curtail-ratelimit': { image: { repository: '' } },
   }

@@ -87,6 +87,7 @@ const usualValues = {
   'edge.trustedHops': 1,
   'edge.tls.enabled': true,
   'edge.service.type': 'LoadBalancer',
+  'edge.service.loadBalancerSourceRanges': undefined,
   'loadTest.enabled': true,
   'monitoring.monitor.enabled': true,
   'monitoring.monitor.renderMode': 'alwaysRender',
@@ -109,6 +110,7 @@ const cases: Readonly<Record<string, { chart?: string; values: Values }>> = {
   'external stores and rules in a ConfigMap': {
     values: {
       ...usualValues,
+      namespaceOverride: undefined, // controller.watchNamespaces must not name it
       'ratelimit.domains': undefined,
       'cassandra.mode': 'external',
       'cassandra.tls.enabled': true,

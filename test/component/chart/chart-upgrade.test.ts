@@ -251,20 +251,22 @@ test(
     for (const { name, object } of jobs) {
       await writeFile(join(folder, `${name}.json`), JSON.stringify(object))
     }
-    await waitFor(
-      'the policies to be effective',
-      async () => (await create(`${jobs.at(-1)?.name ?? ''}.json`)).code === 1,
-    )
+    const { name: last = '', verdict: rejection = '' } = jobs.at(-1) ?? {}
+    const isHeld = async () => (await create(`${last}.json`)).output.includes(rejection)
+    await waitFor('the permissions and the policies to be effective', isHeld)
     const { output } = await create(jobs.map(({ name }) => `${name}.json`).join(' -f '))
     expect(jobs.map((job) => [job.name, verdictOf(job, output)])).toEqual(
       jobs.map(({ name, verdict }) => [name, verdict]),
     )
 
     const patchHeldPod = await startHeldPod({ sh, shOrThrow }, account)
-    expect(await patchHeldPod('{"metadata":{"annotations":{"curtail.dev/lists":"1"}}}')).toBe('')
+    const annotations = '{"metadata":{"annotations":{"curtail.dev/lists":"1"}}}'
+    await waitFor('the permissions', async () => (await patchHeldPod(annotations)) === '')
     const image = '{"spec":{"containers":[{"name":"held","image":"two"}]}}'
+    const rejects = async (body: string) =>
+      (await patchHeldPod(body)).includes('must change only annotations of pods')
     for (const body of [image, '{"metadata":{"labels":{"a":"c"}}}'])
-      expect(await patchHeldPod(body)).toContain('must change only annotations of pods')
+      await waitFor(`the rejection of ${body}`, () => rejects(body))
   },
   TEST_MS_MAX,
 )

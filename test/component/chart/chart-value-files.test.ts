@@ -26,8 +26,7 @@ describe('the values', () => {
       return paths.includes(path) || leaves.some((leaf) => leaf.path === parent && hasShape(leaf))
     }
     expect(read.filter((path) => !exists(path))).toEqual([])
-    // Helm sets the values of the dependency.
-    expect(unreadIn(templates, values)).toEqual(['curtail-ratelimit'])
+    expect(unreadIn(templates, values)).toEqual([])
   })
 
   test('of the rate limiter alone are values of the chart curtail, and all are read', async () => {

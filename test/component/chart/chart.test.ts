@@ -19,11 +19,20 @@ import {
   renderChart,
   renderManifests,
 } from '../../kit/chart/chart-render.ts'
+import { type Advice, adviceOn, exceptionsTo, scoreExceptions } from '../../kit/chart/kube-score.ts'
 import { writeCustomSchemas } from '../../kit/kube/custom-schemas.ts'
 import { sumRequests } from '../../kit/kube/kube-quantity.ts'
 
 const run = promisify(execFile)
 const names = Object.keys(chartCases)
+/** The cases without values against which kube-score advises, such as one pod of each. */
+const scoredCases = [
+  ...['default', 'production', 'staging', 'external stores with secrets and TLS'],
+  ...['behind a gateway, with its certificate', 'behind a proxy, by a port of the nodes'],
+  ...['a load balancer with the PROXY protocol', 'TLS at the edge', 'autoscaled', 'a load test'],
+  ...['pools filled by CronJobs', 'in other namespaces, with Roles of an administrator'],
+  ...['pods watched by Prometheus', 'the rate limiter alone'],
+]
 
 /** The manifests of every case, by `major case`. */
 const manifests = new Map<string, string>()
@@ -90,6 +99,14 @@ describe('the chart', () => {
     await rm(custom, { recursive: true })
     expect(stdout).toMatch(/Invalid: 0, Errors: 0/)
     expect(stdout).toMatch(/Valid: \d{3,}/)
+  }, 180_000)
+
+  test('renders objects to which the advice of kube-score does not apply', async () => {
+    const advice: Advice[] = []
+    for (const name of scoredCases) advice.push(...(await adviceOn(objectsOf(name))))
+    expect(advice.filter((one) => exceptionsTo(one).length === 0)).toEqual([])
+    const occurring = new Set(advice.flatMap(exceptionsTo))
+    expect(scoreExceptions.filter((one) => !occurring.has(one))).toEqual([])
   }, 180_000)
 
   test('renders unique object names of valid length', () => {

@@ -3,9 +3,9 @@
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { findHelm, helmMajors } from '../../dependencies/helm.ts'
 import { chartCases } from '../../kit/chart/chart-cases.ts'
 import {
@@ -16,14 +16,32 @@ import {
   limiterFolder,
   objectOf,
   podsOf,
+  type RenderOptions,
   renderChart,
   someImage,
   tryRender,
 } from '../../kit/chart/chart-render.ts'
 
 const NAME = 'shop-curtail-ratelimit'
-const LINT_MS_MAX = 20_000
+const LINT_MS_MAX = 60_000
 const run = promisify(execFile)
+jest.setTimeout(2 * LINT_MS_MAX)
+
+/** Renders a chart that has the chart as its dependency. */
+async function renderUmbrella(options: RenderOptions, alias?: string) {
+  const umbrella = await mkdtemp(join(tmpdir(), 'curtail-umbrella-'))
+  try {
+    const from = await realpath(options.chart ?? chartFolder)
+    const name = basename(from)
+    const dependencies = [{ name, version: '>=0.0.0-0', alias }]
+    const definition = { apiVersion: 'v2', name: 'platform', version: '1.0.0', dependencies }
+    await writeFile(join(umbrella, 'Chart.yaml'), JSON.stringify(definition))
+    await cp(from, join(umbrella, 'charts', name), { recursive: true })
+    return await renderChart({ ...options, chart: umbrella })
+  } finally {
+    await rm(umbrella, { recursive: true, force: true })
+  }
+}
 
 async function renderCase(name: string): Promise<readonly KubeObject[]> {
   const options = chartCases[name]
@@ -105,20 +123,23 @@ describe('the rate limiter alone', () => {
   test.each(helmMajors)(
     'is the same as a dependency of another chart, with Helm %d',
     async (major) => {
-      const umbrella = await mkdtemp(join(tmpdir(), 'curtail-umbrella-'))
-      try {
-        const dependencies = [{ name: 'curtail-ratelimit', version: '>=0.0.0-0' }]
-        const definition = { apiVersion: 'v2', name: 'platform', version: '1.0.0', dependencies }
-        await writeFile(join(umbrella, 'Chart.yaml'), JSON.stringify(definition))
-        const from = await realpath(limiterFolder)
-        await cp(from, join(umbrella, 'charts', 'curtail-ratelimit'), { recursive: true })
-        const values = { image: someImage, ratelimit: { rules: 'domain: shop\ndescriptors: []\n' } }
-        const alone = await renderChart({ major, chart: limiterFolder, values })
-        const given = { 'curtail-ratelimit': values }
-        expect(await renderChart({ major, chart: umbrella, values: given })).toEqual(alone)
-      } finally {
-        await rm(umbrella, { recursive: true, force: true })
-      }
+      const values = { image: someImage, ratelimit: { rules: 'domain: shop\ndescriptors: []\n' } }
+      const alone = await renderChart({ major, chart: limiterFolder, values })
+      const given = { 'curtail-ratelimit': values }
+      expect(await renderUmbrella({ major, chart: limiterFolder, values: given })).toEqual(alone)
+    },
+  )
+
+  test.each(helmMajors)(
+    'renders nothing in the chart curtail under another name, with Helm %d',
+    async (major) => {
+      const options = { major, values: { image: someImage } }
+      const whole = await renderChart(options)
+      const values = { shortener2: options.values }
+      const aliased = await renderUmbrella({ major, values }, 'shortener2')
+      const namesOf = (objects: readonly KubeObject[]) =>
+        objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort()
+      expect(namesOf(aliased)).toEqual(namesOf(whole))
     },
   )
 

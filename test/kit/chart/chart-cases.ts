@@ -1,7 +1,7 @@
 // The values with which tests render the charts: every toggle is on in one case and off in another.
 // Contains no expectation.
 import { type GivenValues, limiterFolder } from './chart-render.ts'
-import { allPodValues, behavior, gatewayEdge, metrics, scaled } from './workload-values.ts'
+import { allPodValues, behavior, gatewayEdge, metrics, moved, scaled } from './workload-values.ts'
 
 /** The chart, by default `curtail`, the values and the values files of one case. */
 export interface ChartCase {
@@ -162,6 +162,7 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       },
     },
   },
+  'in other namespaces, with Roles of an administrator': { values: moved },
   'no Prometheus Operator': {
     values: { monitoring: { monitor: { enabled: true }, rules: { enabled: true } } },
   },

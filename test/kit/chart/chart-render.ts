@@ -75,6 +75,8 @@ export interface RenderOptions {
   /** Values files in the folder of the chart. */
   readonly files?: readonly string[]
   readonly release?: string
+  /** The namespace of the release, by default `store`. */
+  readonly namespace?: string
   /** APIs of the cluster, besides those of Kubernetes. */
   readonly apiVersions?: readonly string[]
 }
@@ -93,9 +95,10 @@ export interface Rendering {
 export async function tryRender(options: RenderOptions): Promise<Rendering> {
   const helm = await findHelm(options.major)
   const { release = 'shop', chart = chartFolder, values = {}, files = [] } = options
+  const namespace = options.namespace ?? 'store'
   const apis = (options.apiVersions ?? []).flatMap((api) => ['--api-versions', api])
   const given = [...apis, ...files.flatMap((file) => ['--values', `${chart}/${file}`])]
-  const args = ['template', release, chart, '--namespace', 'store', ...given, '--values', '-']
+  const args = ['template', release, chart, '--namespace', namespace, ...given, '--values', '-']
   return new Promise((resolve) => {
     const bounds = { timeout: RENDER_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX }
     const child = execFile(helm, args, bounds, (error, manifests, message) => {

@@ -211,7 +211,7 @@ export function verdictOf({ name, verdict }: HeldJob, output: string): string {
   return message.includes(verdict) ? verdict : message
 }
 
-/** Creates a pod; returns a function by which the account patches it: the error, or ''. */
+/** Creates a pod; returns a function by which the account could patch it: the error, or ''. */
 export async function startHeldPod(
   { sh, shOrThrow }: Pick<HelmShell, 'sh' | 'shOrThrow'>,
   account: string,
@@ -222,7 +222,8 @@ export async function startHeldPod(
   await shOrThrow(`${kubectl} create role reader --verb=get --resource=pods`)
   await shOrThrow(`${kubectl} create rolebinding reader --role=reader --user=${account}`)
   return async (body) => {
-    const { code, output } = await sh(`${kubectl} patch pod held --as=${account} -p '${body}'`)
+    const patch = `${kubectl} patch pod held --dry-run=server`
+    const { code, output } = await sh(`${patch} --as=${account} -p '${body}'`)
     return code === 0 ? '' : output
   }
 }

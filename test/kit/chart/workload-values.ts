@@ -47,6 +47,7 @@ export const allPodValues = {
       securityContext: restricted,
     },
   ],
+  spec: { hostUsers: false },
 }
 
 /** Autoscaling with targets only. */
@@ -96,4 +97,18 @@ export const gatewayEdge = {
     spec: { duration: '2160h' },
   },
   autoscaling: { ...scaled, keda },
+}
+
+/** The pods, and what observes them, in two other namespaces than the release. */
+export const moved = {
+  namespaceOverride: 'links',
+  cassandra: { bundled: { replicas: 3 } },
+  controller: { rbac: { create: false } },
+  podDisruptionBudget: { maxUnavailable: '25%' },
+  monitoring: {
+    namespace: 'observability',
+    monitor: { enabled: true, renderMode: 'alwaysRender' },
+    rules: { enabled: true, renderMode: 'alwaysRender' },
+    dashboards: { enabled: true },
+  },
 }

@@ -2,7 +2,7 @@
 {{- define "curtail.checkVolumes" -}}
 {{- $name := printf "%s-cassandra" (include "curtail.fullname" .) -}}
 {{- $storage := .Values.cassandra.bundled.storage -}}
-{{- with lookup "apps/v1" "StatefulSet" .Release.Namespace $name -}}
+{{- with lookup "apps/v1" "StatefulSet" (include "curtail.namespace" .) $name -}}
 {{- $claim := (first .spec.volumeClaimTemplates).spec -}}
 {{- $size := $claim.resources.requests.storage -}}
 {{- if or (ne (include "curtail.bytes" $size) (include "curtail.bytes" $storage.size)) (ne (default "" $claim.storageClassName) (default "" $storage.className)) -}}
@@ -13,7 +13,7 @@ class %[3]q. To enlarge its volumes, first resize the volume claims data-%[1]s-*
 allows it, and delete the StatefulSet without its pods; then upgrade:
 
   kubectl -n %[4]s delete statefulset %[1]s --cascade=orphan
-` $name $size (default "" $claim.storageClassName) $.Release.Namespace) -}}
+` $name $size (default "" $claim.storageClassName) (include "curtail.namespace" $)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

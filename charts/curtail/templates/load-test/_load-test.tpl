@@ -47,7 +47,7 @@ template:
       - name: scripts
         configMap: { name: {{ include "curtail.fullname" . }}-load-test }
       - name: results
-        emptyDir: {}
+        emptyDir: { sizeLimit: 256Mi }
       {{- include "curtail.extra" (list . $test.pod "extraVolumes") | nindent 6 }}
 {{- end -}}
 

@@ -4,7 +4,7 @@
 {{- $hook := dict "helm.sh/hook" "pre-install,pre-upgrade" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" }}
 {{- $command := list 128 "ratelimit-check" "/etc/curtail/rules/rate-limits.yaml" }}
 {{- with include "curtail.requiredDomain" . }}{{ $command = concat $command (list "--domain" .) }}{{ end }}
-{{- include "curtail.serviceAccount" (list . "check-rules" .Release.Namespace (mergeOverwrite (deepCopy $hook) (dict "helm.sh/hook-weight" "-1"))) }}
+{{- include "curtail.serviceAccount" (list . "check-rules" (include "curtail.namespace" .) (mergeOverwrite (deepCopy $hook) (dict "helm.sh/hook-weight" "-1"))) }}
 ---
 apiVersion: v1
 kind: ConfigMap

@@ -10,6 +10,11 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/* (root): the namespace of the objects for Prometheus Operator and Grafana. */}}
+{{- define "curtail.monitoringNamespace" -}}
+{{ default (include "curtail.namespace" .) .Values.monitoring.namespace }}
+{{- end -}}
+
 {{/* (list root component path): the monitor of a component's pods, if monitors are enabled. */}}
 {{- define "curtail.monitor" -}}
 {{- $root := index . 0 -}}
@@ -20,8 +25,12 @@ true
 apiVersion: monitoring.coreos.com/v1
 kind: {{ $monitor.kind }}
 metadata:
-  {{- include "curtail.metadata" (list $root $component $component dict $monitor.labels) | nindent 2 }}
+  {{- include "curtail.metadata" (list $root $component $component dict $monitor.labels (include "curtail.monitoringNamespace" $root)) | nindent 2 }}
 spec:
+  {{- if $root.Values.monitoring.namespace }}
+  namespaceSelector:
+    matchNames: [{{ include "curtail.namespace" $root | quote }}]
+  {{- end }}
   selector:
     matchLabels:
       {{- include "curtail.selectorLabels" (list $root $component) | nindent 6 }}

@@ -18,6 +18,19 @@ The chart curtail includes the templates of this chart with its own root.
 {{- end -}}
 {{- end -}}
 
+{{/*
+(root): not empty if the chart curtail contains this chart: it renders these objects itself, with its own
+values. With --reuse-values, a release of 0.1.0 has only the folder.
+*/}}
+{{- define "curtail.isInCurtail" -}}
+{{- if or (.Values.global).isInCurtail (regexMatch "(^|/)curtail/charts/" .Template.BasePath) }}true{{ end -}}
+{{- end -}}
+
+{{/* (root): the namespace of the objects, besides those for other namespaces. */}}
+{{- define "curtail.namespace" -}}
+{{ default .Release.Namespace .Values.namespaceOverride }}
+{{- end -}}
+
 {{/* (list root component): the labels that select a component's pods. */}}
 {{- define "curtail.selectorLabels" -}}
 {{- $root := index . 0 -}}
@@ -49,7 +62,7 @@ pods, and the one by which Helm recognizes its objects.
 {{- if gt (len .) 3 }}{{ $annotations = mergeOverwrite $annotations (index . 3) }}{{ end -}}
 {{- $labels := dict -}}
 {{- if gt (len .) 4 }}{{ $labels = default dict (index . 4) }}{{ end -}}
-{{- $namespace := $root.Release.Namespace -}}
+{{- $namespace := include "curtail.namespace" $root -}}
 {{- if gt (len .) 5 }}{{ $namespace = index . 5 }}{{ end -}}
 name: {{ printf "%s-%s" (include "curtail.fullname" $root) $suffix | quote }}
 namespace: {{ $namespace | quote }}
@@ -90,7 +103,7 @@ imagePullPolicy: {{ (index . 1).pullPolicy }}
 {{/* (list root component): the fully qualified name of a Service, which needs no search domains. */}}
 {{- define "curtail.host" -}}
 {{- $root := index . 0 -}}
-{{ include "curtail.fullname" $root }}-{{ index . 1 }}.{{ $root.Release.Namespace }}.svc.{{ $root.Values.clusterDomain }}
+{{ include "curtail.fullname" $root }}-{{ index . 1 }}.{{ include "curtail.namespace" $root }}.svc.{{ $root.Values.clusterDomain }}
 {{- end -}}
 
 {{/* (list workload): the minimum number of pods of a workload. */}}

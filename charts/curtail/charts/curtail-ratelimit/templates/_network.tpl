@@ -56,7 +56,7 @@
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
-  {{- $namespace := $root.Release.Namespace }}
+  {{- $namespace := include "curtail.namespace" $root }}
   {{- if gt (len .) 2 }}{{ $namespace = index . 2 }}{{ end }}
   {{- include "curtail.metadata" (list $root (index . 1) (index . 1) dict dict $namespace) | nindent 2 }}
 spec:

@@ -35,6 +35,14 @@ the workload replace the default.
 {{- toYaml $probe -}}
 {{- end -}}
 
+{{/*
+The checksum of the ConfigMap that a pod reads only when it starts. It ignores the version in the labels (its value
+here is that of the first release): an upgrade restarts the pod only if the configuration has changed.
+*/}}
+{{- define "curtail.configChecksum" -}}
+{{- regexReplaceAll "(app[.]kubernetes[.]io/version: |helm[.]sh/chart: .*?-)[0-9]+[.][0-9]+[.][0-9].*" . "${1}0.1.0" | sha256sum -}}
+{{- end -}}
+
 {{/* (list root component pod [checksums]): metadata of a pod template. */}}
 {{- define "curtail.podMetadata" -}}
 {{- $root := index . 0 -}}
@@ -52,6 +60,16 @@ annotations:
 
 {{/* (list root component pod user [mountsToken]): the first fields of a pod's specification. */}}
 {{- define "curtail.podSpec" -}}
+{{- $spec := (include "curtail.podValues" (list (index . 0) (index . 2)) | fromYaml).spec -}}
+{{- if $spec -}}
+{{- mergeOverwrite (include "curtail.podFields" . | fromYaml) $spec | toYaml -}}
+{{- else -}}
+{{- include "curtail.podFields" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* (list root component pod user [mountsToken]): these fields without those that the values add. */}}
+{{- define "curtail.podFields" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
 {{- $user := index . 3 -}}

@@ -71,16 +71,26 @@ process uses the bytes of memory; `use` names the value that sets them.
 {{- $limits := $resources.limits | default dict -}}
 {{- $faults := list -}}
 {{- range $kind := list "requests" "limits" -}}
-{{- $memory := get (get $resources $kind | default dict) "memory" -}}
+{{- $quantities := get $resources $kind | default dict -}}
+{{- range $name, $_ := $quantities -}}
+{{- if not (or (contains "/" $name) (has $name (list "cpu" "memory" "ephemeral-storage")) (hasPrefix "hugepages-" $name)) -}}
+{{- $faults = append $faults (printf "%s.resources.%s must have only cpu, memory, ephemeral-storage, hugepages-* and names with a domain: %s is none of them" $path $kind $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $cpu := get $quantities "cpu" -}}
+{{- if and $cpu (or (regexMatch "[A-Z]i?$" (toString $cpu)) (gt (include "curtail.quantity" $cpu | float64) 1024.0)) -}}
+{{- $faults = append $faults (printf "%s.resources.%s.cpu must be at most 1024 cores, with the unit m or none: it is %v; append m for thousandths of a core" $path $kind $cpu) -}}
+{{- end -}}
+{{- $memory := get $quantities "memory" -}}
 {{- $bytes := include "curtail.quantity" (default "0" $memory) | float64 -}}
 {{- if and $memory (lt $bytes 1048576.0) (or $bytes (eq $kind "limits")) -}}
 {{- $faults = append $faults (printf "%s.resources.%s.memory must be at least 1Mi: %v is %s bytes; append a unit, such as Mi" $path $kind $memory (include "curtail.quantity" $memory)) -}}
 {{- end -}}
 {{- end -}}
-{{- $isTooSmall := $faults -}}
+{{- $hasFaults := $faults -}}
 {{- range $name, $request := $resources.requests -}}
 {{- $limit := get $limits $name -}}
-{{- if and $request $limit (not $isTooSmall) (gt (include "curtail.quantity" $request | float64) (include "curtail.quantity" $limit | float64)) -}}
+{{- if and $request $limit (not $hasFaults) (gt (include "curtail.quantity" $request | float64) (include "curtail.quantity" $limit | float64)) -}}
 {{- $faults = append $faults (printf "%s.resources.requests.%s must not be above %s.resources.limits.%s, %v: it is %v" $path $name $path $name $limit $request) -}}
 {{- end -}}
 {{- end -}}

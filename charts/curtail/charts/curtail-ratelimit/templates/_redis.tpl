@@ -78,7 +78,7 @@ spec:
       {{- include "curtail.selectorLabels" (list $root $component) | nindent 6 }}
   template:
     metadata:
-      {{- include "curtail.podMetadata" (list $root $component $bundled.pod (dict "checksum/config" (include "curtail.redisConfigMap" . | sha256sum))) | nindent 6 }}
+      {{- include "curtail.podMetadata" (list $root $component $bundled.pod (dict "checksum/config" (include "curtail.redisConfigMap" . | include "curtail.configChecksum"))) | nindent 6 }}
     spec:
       {{- include "curtail.podSpec" (list $root $component $bundled.pod 999) | nindent 6 }}
       terminationGracePeriodSeconds: 10

@@ -114,7 +114,11 @@ triggers:
 {{- define "curtail.podDisruptionBudget" -}}
 {{- $root := index . 0 -}}
 {{- $budget := $root.Values.podDisruptionBudget -}}
-{{- $replicas := include "curtail.replicasMin" (list (index $root.Values (index . 1))) | int -}}
+{{- $workload := index $root.Values (index . 1) -}}
+{{- $max := ternary ($budget.maxUnavailable | quote) ($budget.maxUnavailable | int) (kindIs "string" $budget.maxUnavailable) -}}
+{{- /* The replicas of a link are on up to three nodes, and a quorum of them must be available. */ -}}
+{{- if hasKey $workload "bundled" }}{{ $workload = $workload.bundled }}{{ $max = 1 }}{{ end -}}
+{{- $replicas := include "curtail.replicasMin" (list $workload) | int -}}
 {{- if and $budget.enabled (gt $replicas 1) }}
 ---
 apiVersion: policy/v1
@@ -122,7 +126,7 @@ kind: PodDisruptionBudget
 metadata:
   {{- include "curtail.metadata" . | nindent 2 }}
 spec:
-  maxUnavailable: {{ $budget.maxUnavailable | int }}
+  maxUnavailable: {{ $max }}
   # A pod that is not ready serves no client: it must not block the drain of a node.
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:

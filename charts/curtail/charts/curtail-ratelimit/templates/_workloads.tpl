@@ -77,7 +77,7 @@ an account that another process creates is not the name of one that the chart cr
 {{- $account := include "curtail.serviceAccountValues" . | fromYaml -}}
 {{- if $account.create -}}
 {{- $annotations := mergeOverwrite (deepCopy $root.Values.serviceAccountAnnotations) (default dict $account.annotations) -}}
-{{- $namespace := $root.Release.Namespace -}}
+{{- $namespace := include "curtail.namespace" $root -}}
 {{- if gt (len .) 2 }}{{ $namespace = index . 2 }}{{ end -}}
 {{- if gt (len .) 3 }}{{ $annotations = index . 3 }}{{ end -}}
 {{- $metadata := include "curtail.metadata" (list $root $component $component $annotations dict $namespace) | fromYaml }}

@@ -22,7 +22,7 @@ case and without a final dot, as Kubernetes and cert-manager require.
 {{- end -}}
 
 {{/* (list root "gateway" or "ingress"): the Secret with its certificate; empty: it has no TLS. */}}
-{{- define "curtail.wayInSecret" -}}
+{{- define "curtail.ingressSecret" -}}
 {{- default (include "curtail.certificateSecret" (index . 0)) (index (index . 0).Values.edge (index . 1)).tlsSecret -}}
 {{- end -}}
 
@@ -91,7 +91,7 @@ nodePort: {{ . }}
 {{- end -}}
 
 {{/* (root): the errors in these values, as a JSON list. Values of earlier releases have none of them. */}}
-{{- define "curtail.wayInFaults" -}}
+{{- define "curtail.ingressFaults" -}}
 {{- $edge := .Values.edge -}}
 {{- $faults := list -}}
 {{- range $name := list "ingress" "httpRoute" -}}
@@ -117,7 +117,7 @@ nodePort: {{ . }}
 {{- end -}}
 {{- if ($edge.gateway).enabled -}}
 {{- $url := urlParse .Values.baseUrl -}}
-{{- if and (eq $url.scheme "https") (not (include "curtail.wayInSecret" (list . "gateway"))) -}}
+{{- if and (eq $url.scheme "https") (not (include "curtail.ingressSecret" (list . "gateway"))) -}}
 {{- $faults = append $faults (printf "edge.gateway.tlsSecret must name a Secret, or edge.certificate.enabled must be true, as edge.gateway.enabled is true and baseUrl is %s" .Values.baseUrl) -}}
 {{- end -}}
 {{- $port := ternary ":443" ":80" (eq $url.scheme "https") -}}
