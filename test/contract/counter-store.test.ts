@@ -24,7 +24,7 @@ jest.unstable_mockModule('../../src/stores/redis/read-lua.ts', () => ({
   readLua: (name: string) => (name === 'half-window' ? halfWindowLua : readLua(name)),
 }))
 const { createRedisCounterStore } = await import('../../src/stores/redis/counter-store.ts')
-const { parseRules } = await import('../../src/limits/rules.ts')
+const { parseRules } = await import('../../src/limits/parse-rules.ts')
 const { describeRules } = await import('../../src/limits/describe-rules.ts')
 const { defineCounterStoreTests } = await import('./counter-store.ts')
 

@@ -2,6 +2,7 @@
 // refused connections, black holes, and dropped responses. Each connection has a bounded buffer.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from '../dependencies/free-ports.ts'
 import { createCarrier, type Faults } from './fault-carrier.ts'
 
 /** The address of a listener. */
@@ -85,7 +86,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     pairs.add(pair)
   }
   let server: Server | undefined = await listenAt(
-    options.at ?? { host: '127.0.0.1', port: 0 },
+    options.at ?? { host: '127.0.0.1', port: await freePort() },
     serve,
   )
   const { address: host, port } = server.address() as AddressInfo

@@ -1,6 +1,6 @@
 // Rules files for unit tests: a minimal file around the tested lines, and its faults.
 import { renderFault } from '../../src/limits/rule-fault.ts'
-import { parseRules } from '../../src/limits/rules.ts'
+import { parseRules } from '../../src/limits/parse-rules.ts'
 
 /** The faults of one file, without its name: `line: message`. */
 export function faultsOf(text: string): string[] {

@@ -12,7 +12,7 @@ const variables: readonly (readonly [RegExp, string])[] = [
   [/\$NS\b/g, 'store'],
   [/\$R\b/g, 'shop-curtail'],
 ]
-const programs = /^(cd|curl|export|helm|k6\/k6|kubectl|nodetool|npm|openssl|redis-cli|umask)(?=\s)/
+const programs = /^(cd|curl|export|helm|k6\/k6|kubectl|nodetool|npx|openssl|redis-cli|umask)(?=\s)/
 /** A fenced block without a language. */
 const block = /^```\n([^]*?)^```$/gm
 /** Commands that only filter the output of the command before them. */

@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const WAIT_MS_MAX = 20_000
 const POLL_MS = 20
+/** After a pause of this process, its timers run before it reads what arrived. */
+const GRACE_MS = 100
 
 /** Resolves once `isMet` returns true. Throws with `what` at the deadline. */
 export async function waitFor(
@@ -11,8 +13,11 @@ export async function waitFor(
   msMax = WAIT_MS_MAX,
 ): Promise<void> {
   const endMs = performance.now() + msMax
-  while (!(await isMet())) {
-    if (performance.now() > endMs) throw new Error(`timed out after ${msMax} ms: ${what}`)
+  // After a pause of this process, the deadline may be over before it has read what arrived: the
+  // last evaluation starts one poll after the deadline.
+  for (let isLast = false; !(await isMet());) {
+    if (isLast) throw new Error(`timed out after ${msMax} ms: ${what}`)
+    isLast = performance.now() > endMs
     await sleep(POLL_MS)
   }
 }
@@ -24,7 +29,9 @@ export async function withinDeadline<T>(
   msMax = WAIT_MS_MAX,
 ): Promise<T> {
   const timer = new AbortController()
-  const timeout = sleep(msMax, undefined, { signal: timer.signal }).then(() => {
+  const { signal } = timer
+  const timeout = sleep(msMax, undefined, { signal }).then(async () => {
+    await sleep(GRACE_MS, undefined, { signal })
     throw new Error(`timed out after ${msMax} ms: ${what}`)
   })
   timeout.catch(() => undefined) // the timer is aborted below

@@ -6,7 +6,7 @@ import { createLocalShares } from '../../src/limiter/decide/local-shares.ts'
 import type { GuardedStore, Undecided } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
 import type { CounterUpdate } from '../../src/limits/counter-store.ts'
-import { parseRules } from '../../src/limits/rules.ts'
+import { parseRules } from '../../src/limits/parse-rules.ts'
 import type { DecideLimits } from '../../src/limits/verdict.ts'
 import {
   createMemoryCounterStore,

@@ -155,7 +155,7 @@ test('the status shows the termination message of a failed Job, which is retried
   await waitForCondition('p', 'Degraded', 'False AsExpected')
   expect(world.statusOf('p')).toMatchObject({ failures: 0, refills: 2 })
   await waitFor('events', () => world.events().includes('Recovered'))
-}, 20_000)
+}, 60_000)
 
 test('the status reports why a pod does not start until one has started', async () => {
   world.createPool('p')
@@ -199,7 +199,7 @@ test('a deleted Job is recreated', async () => {
   await waitForCondition('p', 'Degraded', 'True JobDeleted')
   await waitForCondition('p', 'Ready', 'True LevelSufficient')
   expect(world.statusOf('p')).toMatchObject({ refills: 2 })
-}, 20_000)
+}, 60_000)
 
 test('a paused pool starts no Job and deletes the active one', async () => {
   world.createPool('p')

@@ -22,10 +22,11 @@ const domains = [
   { domain: 'shop', namespaces: ['shop'] },
   { domain: 'shop', below: { key: 'tenant', value: 'a' }, namespaces: ['tenant-a'] },
 ]
-const perHour = (name: string, requests: number) => ({
-  limits: [{ name, algorithm: 'FixedWindow', requests, window: '1h' }],
+/** With a window that does not end during the test. */
+const perYear = (name: string, requests: number) => ({
+  limits: [{ name, algorithm: 'FixedWindow', requests, window: '366d' }],
 })
-const creates = { match: [{ key: 'route', value: 'create' }], ...perHour('creates', 2) }
+const creates = { match: [{ key: 'route', value: 'create' }], ...perYear('creates', 2) }
 
 let cluster: PolicyCluster
 let redis: RedisServer
@@ -111,12 +112,12 @@ test(
 test(
   'a policy that conflicts or is not allowed reports the cause, and the others stay active',
   async () => {
-    await cluster.apply('shop', 'same', { ...creates, ...perHour('same', 1000) })
-    const elsewhere = { match: [{ key: 'tenant', value: 'b' }], ...perHour('other', 0) }
+    await cluster.apply('shop', 'same', { ...creates, ...perYear('same', 1000) })
+    const elsewhere = { match: [{ key: 'tenant', value: 'b' }], ...perYear('other', 0) }
     await cluster.apply('tenant-a', 'elsewhere', elsewhere)
     await cluster.apply('tenant-a', 'own', {
       match: [{ key: 'tenant', value: 'a' }],
-      ...perHour('own', 0),
+      ...perYear('own', 0),
     })
     await waitForStatus('tenant-a', 'own', 'Accepted, Programmed, 2/2')
     await waitForStatus('shop', 'same', 'Conflicted, NotAccepted, 0/0')
@@ -128,8 +129,12 @@ test(
     expect(await isDenied({ route: 'create' })).toBe(true)
     expect(await isDenied({ tenant: 'a' })).toBe(true)
     expect(await verdictsOf({ tenant: 'b' })).toEqual(['OK', 'OK'])
-    await waitFor('the events', async () => (await cluster.events('shop')).length === 3)
-    expect(await cluster.events('shop')).toEqual([
+    let events: readonly string[] = []
+    const areComplete = async () => (events = await cluster.events('shop')).length === 3
+    await waitFor('the events', areComplete).catch((error: unknown) => {
+      throw new Error(`the events are ${events.join(', ')}`, { cause: error })
+    })
+    expect(events).toEqual([
       'creates Normal Accepted',
       'creates Normal Programmed',
       'same Warning Conflicted',
@@ -142,7 +147,7 @@ test(
   'a policy in mode Audit denies nothing, and its status reports what it would deny',
   async () => {
     const match = [{ key: 'tenant', value: 'a' }, { key: 'audited' }]
-    const spec = { match, ...perHour('audited', 0) }
+    const spec = { match, ...perYear('audited', 0) }
     const read = () => cluster.read('tenant-a', 'audited')
     await cluster.apply('tenant-a', 'audited', { ...spec, mode: 'Audit' })
     await waitForStatus('tenant-a', 'audited', 'Accepted, Programmed, 2/2')
@@ -160,7 +165,7 @@ test(
 test(
   'a change is effective on both limiters, and then the controller writes nothing',
   async () => {
-    await cluster.apply('shop', 'creates', { ...creates, ...perHour('creates', 1000) })
+    await cluster.apply('shop', 'creates', { ...creates, ...perYear('creates', 1000) })
     await waitForStatus('shop', 'creates', 'Accepted, Programmed, 2/2')
     expect(await verdictsOf({ route: 'create' })).toEqual(['OK', 'OK'])
     await cluster.apply('shop', 'creates', creates)
@@ -228,7 +233,7 @@ test(
 
     await cluster.grant('tenant-a')
     await waitFor('the port for limiters', isServing, RETRY_MS_MAX)
-    await cluster.apply('shop', 'next', { match: [{ key: 'next' }], ...perHour('next', 0) })
+    await cluster.apply('shop', 'next', { match: [{ key: 'next' }], ...perYear('next', 0) })
     await waitFor('the next policy', () => isDenied({ next: 'x' }))
     await waitForStatus('shop', 'next', 'Accepted, Programmed, 2/2')
     expect(await isDenied({ route: 'create' })).toBe(true)

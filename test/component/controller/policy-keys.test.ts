@@ -23,8 +23,9 @@ const KEYS = ['partner-alpha-5f1d', 'partner-beta-90ce', 'gold-gamma-7721'] as c
 const [ALPHA, BETA, GAMMA] = KEYS
 const LABELS = { 'curtail.dev/api-keys': 'true' }
 const create = { key: 'route', value: 'create' }
-const perHour = (name: string, requests: number) => ({
-  limits: [{ name, algorithm: 'FixedWindow', requests, window: '1h' }],
+/** With a window that does not end during the test. */
+const perYear = (name: string, requests: number) => ({
+  limits: [{ name, algorithm: 'FixedWindow', requests, window: '366d' }],
 })
 
 let cluster: PolicyCluster
@@ -90,7 +91,7 @@ test(
     )
     expect(await canConnect(cluster.adsPort)).toBe(false)
     await cluster.grantApiKeys('shop')
-    const clients = { match: [create, { key: 'client' }], ...perHour('per-client', 1) }
+    const clients = { match: [create, { key: 'client' }], ...perYear('per-client', 1) }
     await cluster.apply('shop', 'clients', clients)
     await waitFor('the port', () => canConnect(cluster.adsPort), RETRY_MS_MAX)
     limiter = await startXdsLimiter(
@@ -108,7 +109,7 @@ test(
   async () => {
     const secretRef = { name: 'partners' }
     const match = [create, { key: 'api_key', secretRef }]
-    const spec = { match, ...perHour('per-key', 3), replaces: ['per-client'] }
+    const spec = { match, ...perYear('per-key', 3), replaces: ['per-client'] }
     await cluster.apply('shop', 'partners', spec)
     await waitForMessage('partners', 'not found, or it lacks the label')
     expect(await cluster.shown('shop', 'partners')).toBe('SecretNotFound, Programmed, 1/1')
@@ -149,7 +150,7 @@ test(
   async () => {
     const secretSelector = { matchLabels: { tier: 'gold' } }
     const match = [create, { key: 'api_key', secretSelector }]
-    await cluster.apply('shop', 'gold', { match, ...perHour('gold', 0), replaces: ['per-client'] })
+    await cluster.apply('shop', 'gold', { match, ...perYear('gold', 0), replaces: ['per-client'] })
     await waitForMessage('gold', 'no Secret has the labels tier=gold,')
     await applySecret('gold', { gamma: GAMMA }, { tier: 'gold' })
     const ruleOf = async (key: string) => {

@@ -78,7 +78,7 @@ async function startLimiter(line: string, grpcPort: number): Promise<void> {
   const deadlines = { LIMIT_DEADLINE_MS: '5000', REDIS_TIMEOUT: '10s' }
   const child = spawn('sh', ['-ec', line], {
     env: { ...process.env, ...ports, ...loopback, ...deadlines },
-    detached: true, // npm and the role are one process group
+    detached: true, // npx and the role are one process group
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

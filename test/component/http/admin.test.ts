@@ -118,7 +118,7 @@ describe('a link', () => {
 
   test('is reported as expired once its expiry has passed', async () => {
     await client.create({ long_url: target, custom_alias: 'expired', ttl_days: 1 })
-    const db = new DatabaseSync(join(service.dataDir, 'curtail.db'))
+    const db = new DatabaseSync(join(service.dataDir, 'curtail.db'), { timeout: 5000 })
     db.exec("UPDATE links SET expires_at = 1 WHERE short_code = 'expired'")
     db.close()
     expect(await stateOf('expired')).toBe('expired')

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { THREAD_BYTES_MIN } from '../../../src/resolve/blocked/load-blocked-targets.ts'
 import { type Client, openClient } from '../../kit/http/client.ts'
 import { headerOf, jsonOf } from '../../kit/http/raw-http.ts'
+import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -88,9 +89,10 @@ test('the form of the home page rejects a blocked target', async () => {
   expect(await response.text()).toContain('The operator of this service blocks this target')
 })
 
-test('an imported link with a blocked target is stored, but does not redirect', async () => {
+/** Imports a link with a blocked target. */
+async function importBlocked(code: string): Promise<void> {
   const row = {
-    short_code: 'imported1',
+    short_code: code,
     long_url: 'https://evil.example/',
     created_at: null,
     expires_at: null,
@@ -103,9 +105,48 @@ test('an imported link with a blocked target is stored, but does not redirect', 
     body: JSON.stringify([row]),
   })
   expect(await response.json()).toMatchObject({ results: [{ result: 'created' }] })
+}
+
+test('an imported link with a blocked target is stored, but does not redirect', async () => {
+  await importBlocked('imported1')
   const redirect = await fetch(`${service.baseUrl}/imported1`, { redirect: 'manual' })
   expect(redirect.status).not.toBe(302)
 })
+
+test(
+  'operators see that an active link is blocked; an export does not have it',
+  async () => {
+    const good = { long_url: 'https://good.example/', custom_alias: 'good' }
+    expect((await client.create(good)).status).toBe(201)
+    await importBlocked('imported2')
+    const report = { link: 'imported2', reason: 'phishing' }
+    const form = { method: 'POST', body: new URLSearchParams(report) }
+    expect((await fetch(`${service.baseUrl}/abuse`, form)).ok).toBe(true)
+    const operate = async (line: string) => {
+      const run = await runCurtail(line.split(' '), { ADMIN_URL: service.adminUrl })
+      expect([run.exitCode, run.stderr]).toEqual([0, ''])
+      const lines = run.stdout.trim().split('\n')
+      return lines.map((line) => line.split(/ {2,}/))
+    }
+    const stateOf = (rows: string[][], code: string) =>
+      rows.find((row) => row.includes(code))?.find((cell) => /^(active|blocked)$/.test(cell))
+    expect(stateOf(await operate('link show imported2'), 'imported2')).toBe('blocked')
+    expect(stateOf(await operate('report list'), 'imported2')).toBe('blocked')
+    const all = await operate('link list')
+    expect([stateOf(all, 'imported2'), stateOf(all, 'good')]).toEqual(['blocked', 'active'])
+    const codesIn = async (state: string) =>
+      (await operate(`link list --state=${state}`)).map(([code]) => code)
+    expect(await codesIn('blocked')).toContain('imported2')
+    expect(await codesIn('blocked')).not.toContain('good')
+    expect(await codesIn('active')).not.toContain('imported2')
+    const [[json]] = (await operate('link show imported2 --json')) as [[string]]
+    expect(JSON.parse(json)).toMatchObject({ state: 'active', target_blocked: true })
+    const exported = await operate('export')
+    expect(exported.join('')).toContain('imported2')
+    expect(exported.join('')).not.toContain('target_blocked')
+  },
+  TEST_MS_MAX,
+)
 
 test(
   'a link whose target is blocked later is not found, until the entry is removed',

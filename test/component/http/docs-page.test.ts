@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { findAxeViolations } from '../../kit/http/axe.ts'
-import { INSECURE_HOST } from '../../kit/http/browser.ts'
+import { INSECURE_HOST, pauseTimers } from '../../kit/http/browser.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
 const TEST_MS_MAX = 30_000
@@ -202,8 +202,7 @@ test(
         await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
       }
       await openAll(page)
-      await page.clock.install({ time: 0 })
-      await page.clock.pauseAt(1000)
+      await pauseTimers(page)
       for (const id of ids) {
         await page.click(`#${id} .copy`)
         await page.waitForSelector(`#${id} .copy:text("Copied")`)

@@ -40,7 +40,7 @@ function ownHeaders(response: RawResponse): (readonly [string, string])[] {
 
 /** Changes the expiry of a link, directly in the database. */
 function setExpiry({ dataDir }: Standalone, code: string, expiresAtMs: number): void {
-  const db = new DatabaseSync(join(dataDir, 'curtail.db'))
+  const db = new DatabaseSync(join(dataDir, 'curtail.db'), { timeout: 5000 })
   db.prepare('UPDATE links SET expires_at = ? WHERE short_code = ?').run(expiresAtMs, code)
   db.close()
 }
@@ -215,16 +215,21 @@ const withoutId = (response: RawResponse) =>
 
 describe('the expiry of a link', () => {
   test('applies to the millisecond, also to a link in memory', async () => {
-    await client.create({ long_url: target, custom_alias: 'ending', ttl_days: 1 })
-    const expiresAtMs = Date.now() + 3000
-    setExpiry(service, 'ending', expiresAtMs)
-    const statuses = new Set<number>()
-    for (let nowMs = Date.now(); !statuses.has(404); nowMs = Date.now()) {
-      const { status } = await client.resolve('ending')
-      statuses.add(status)
-      // The service evaluated it between the two readings of the same clock.
-      if (status === 302) expect(nowMs).toBeLessThan(expiresAtMs)
-      else expect(Date.now()).toBeGreaterThanOrEqual(expiresAtMs)
+    let statuses = new Set<number>()
+    // If the machine stalls, a link may expire before the first request: then another lives longer.
+    for (let lifeMs = 3000; !statuses.has(302) && lifeMs < 10_000; lifeMs *= 3) {
+      const alias = `ends${lifeMs}`
+      await client.create({ long_url: target, custom_alias: alias, ttl_days: 1 })
+      const expiresAtMs = Date.now() + lifeMs
+      setExpiry(service, alias, expiresAtMs)
+      statuses = new Set()
+      for (let nowMs = Date.now(); !statuses.has(404); nowMs = Date.now()) {
+        const { status } = await client.resolve(alias)
+        statuses.add(status)
+        // The service evaluated it between the two readings of the same clock.
+        if (status === 302) expect(nowMs).toBeLessThan(expiresAtMs)
+        else expect(Date.now()).toBeGreaterThanOrEqual(expiresAtMs)
+      }
     }
     expect([...statuses]).toEqual([302, 404])
   })

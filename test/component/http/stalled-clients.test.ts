@@ -14,6 +14,9 @@ const CHUNK_BYTES = 64 * 1024
 /** More than the socket buffers of both sides hold. */
 const RESPONSE_BYTES = 32 * 1024 * 1024
 const CHUNKS = RESPONSE_BYTES / CHUNK_BYTES
+const READ_BYTES_PER_MS = 6 * 1024
+const TEST_MS_MAX = 60_000
+const READ_MS_MAX = 50_000
 
 let listener: Listener
 /** Whether the response is in flight, by path. */
@@ -50,38 +53,53 @@ test('a client that reads nothing is disconnected, not before the stall timeout'
   socket.destroy()
 })
 
-/** Reads the response slowly; `hasFailed` resolves to whether the connection failed. */
-function readSlowly(path: string) {
+/**
+ * Reads the response with a pause of `pauseMs` after each read; `hasFailed` resolves to whether the
+ * connection failed.
+ */
+function readSlowly(path: string, pauseMs: (received: number) => number) {
   const socket = sendRequest(path)
   let received = 0
   const hasFailed = new Promise<boolean>((resolve) => socket.once('close', resolve))
   socket.on('data', ({ length }: Buffer) => {
     received += length
-    // In total this takes far longer than the stall timeout. The system reports the socket as
-    // writable only when much of its buffer is free, so a client must not be too slow.
     socket.pause()
-    setTimeout(() => socket.resume(), 10)
+    setTimeout(() => socket.resume(), pauseMs(received))
   })
   socket.resume()
   return { hasFailed, received: () => received }
 }
 
-test('a client that reads slowly gets the whole response', async () => {
-  const startedMs = performance.now()
-  const { hasFailed, received } = readSlowly('/slow')
-  expect(await withinDeadline('the response', hasFailed)).toBe(false)
-  expect(performance.now() - startedMs).toBeGreaterThan(4 * STALL_MS_MAX)
-  expect(received()).toBeGreaterThan(RESPONSE_BYTES)
-})
+test(
+  'a client that reads slowly gets the whole response',
+  async () => {
+    const startedMs = performance.now()
+    // In total this takes far longer than the stall timeout. The system reports the socket as
+    // writable only when much of its buffer is free, so a busy machine must not slow the client.
+    const { hasFailed, received } = readSlowly('/slow', (bytes) =>
+      Math.max(0, startedMs + bytes / READ_BYTES_PER_MS - performance.now()),
+    )
+    expect(await withinDeadline('the response', hasFailed, READ_MS_MAX)).toBe(false)
+    expect(performance.now() - startedMs).toBeGreaterThan(4 * STALL_MS_MAX)
+    expect(received()).toBeGreaterThan(RESPONSE_BYTES)
+  },
+  TEST_MS_MAX,
+)
 
-test('a client gets the whole response although the process is blocked meanwhile', async () => {
-  const { hasFailed, received } = readSlowly('/blocked')
-  await waitFor('some bytes', () => received() > 0)
-  for (let times = 0; times < 6; times++) {
-    const untilMs = performance.now() + 1.4 * STALL_MS_MAX
-    while (performance.now() < untilMs); // blocks the event loop
-    await sleep(30)
-  }
-  expect(await withinDeadline('the response', hasFailed)).toBe(false)
-  expect(received()).toBeGreaterThan(RESPONSE_BYTES)
-})
+test(
+  'a client gets the whole response although the process is blocked meanwhile',
+  async () => {
+    let isBlocked = true
+    const { hasFailed, received } = readSlowly('/blocked', () => (isBlocked ? 10 : 0))
+    await waitFor('some bytes', () => received() > 0)
+    for (let times = 0; times < 6; times++) {
+      const untilMs = performance.now() + 1.4 * STALL_MS_MAX
+      while (performance.now() < untilMs); // blocks the event loop
+      await sleep(30)
+    }
+    isBlocked = false
+    expect(await withinDeadline('the response', hasFailed, READ_MS_MAX)).toBe(false)
+    expect(received()).toBeGreaterThan(RESPONSE_BYTES)
+  },
+  TEST_MS_MAX,
+)

@@ -54,7 +54,7 @@ const offered: Record<string, readonly string[]> = {
   'curtail pool ': ['status', 'raise', '--help'],
   'curtail link show ': ['--json', '--help'],
   'curtail link list --sta': ['--state'],
-  'curtail link list --state=': ['active', 'expired', 'disabled', 'deleted'],
+  'curtail link list --state=': ['active', 'blocked', 'expired', 'disabled', 'deleted'],
   'curtail link list --state=dis': ['disabled'],
   'curtail limit top --by h': ['hits'],
   'curtail link list --rate ': [],

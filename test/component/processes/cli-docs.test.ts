@@ -1,4 +1,5 @@
-// docs/cli.md: its usage is that of the help, and its table has the members of --json's output.
+// docs/cli.md: its usage is that of the help, its table has the members of --json's output, and
+// commands warn if the service has no list.
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -65,7 +66,12 @@ test('docs/cli.md has the output of every command with the option --json', async
 })
 
 /** Commands whose row also has other outputs. */
-const hasFurtherMembers: ReadonlySet<string> = new Set(['block list', 'ratelimit-check'])
+const hasFurtherMembers: ReadonlySet<string> = new Set([
+  'block list',
+  'ratelimit-check',
+  'link list',
+  'link show',
+])
 
 /** Commands that print one array of objects. */
 const printsArray: ReadonlySet<string> = new Set(['pool status', 'limit top'])
@@ -114,3 +120,30 @@ test(
   },
   TEST_MS_MAX,
 )
+
+test.each([
+  ['BLOCKED_TARGETS', 'block add other.example', /^1 entry added/],
+  ['API_KEYS', 'key create other', /^curtail_/],
+])('a warning names %s if the service does not read the list', async (name, args, expected) => {
+  const env = { ADMIN_URL: service.adminUrl, [name]: join(folder, `unread-${name}`) }
+  const { exitCode, stdout, stderr } = await runCurtail(args.split(' '), env)
+  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(expected)])
+  expect(stderr.split('\n')[0]).toBe(
+    `curtail: the list is changed, but the service at ${service.adminUrl} does not read it, ` +
+      `because its setting ${name} is unset: set it to the path of the list, and restart ` +
+      'the service',
+  )
+})
+
+test('link list --state=blocked warns that the service has loaded no blocked targets', async () => {
+  const env = { API_URL: service.baseUrl, ADMIN_URL: service.adminUrl }
+  expect((await runCurtail(['link', 'create', target], env)).exitCode).toBe(0)
+  const run = await runCurtail(['link', 'list', '--state=blocked'], env)
+  expect([run.exitCode, run.stdout]).toEqual([0, expect.stringMatching(/matched 0\n$/)])
+  const cause = `the service at ${service.adminUrl} has loaded no blocked targets, or is version`
+  expect(run.stderr).toMatch(
+    new RegExp(`^curtail: \\d+ active links are not checked: ${cause} .*\n$`),
+  )
+  const others = await runCurtail(['link', 'list', '--state=blocked', '--creator=7'], env)
+  expect([others.exitCode, others.stderr]).toEqual([0, '']) // no link has this creator
+})

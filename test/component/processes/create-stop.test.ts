@@ -4,7 +4,6 @@ import { expect, jest, test } from '@jest/globals'
 import type { Cassandra } from '../../../src/stores/cassandra/client.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
-const STOP_MS_MAX = 5000
 const scans: string[] = []
 let isClosed = false
 jest.unstable_mockModule('../../../src/stores/open-link-stores.ts', () => {
@@ -37,6 +36,6 @@ test('the role stops during a read of the levels, and then closes its stores', a
   const started = await role.start({ env, args: [], signal: new AbortController().signal })
   if (!('stop' in started)) throw new Error('the role did not start')
   await waitFor('the read of the levels', () => scans.length > 0)
-  await withinDeadline('the stop', started.stop(), STOP_MS_MAX)
+  await withinDeadline('the stop', started.stop())
   expect(isClosed).toBe(true)
 })

@@ -1,8 +1,11 @@
 // The modules that each role loads: only its own dependencies, so that it starts quickly, stays
 // small and has no access to the code secret unless it needs it.
 import { spawnSync } from 'node:child_process'
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -16,11 +19,23 @@ registerHooks({
   },
 })`)}`
 
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-loads-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
 /** Files of the checkout and packages that a role loads before it starts. */
-function loadedBy(role: string): string[] {
+async function loadedBy(role: string): Promise<string[]> {
   const args = ['--import', loadReporter, 'src/main.ts', role, '--help']
-  const { stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  // A file, because a process that exits drops what a pipe has not accepted yet.
+  await using output = await open(join(folder, role), 'w+')
+  const { status } = spawnSync(process.execPath, args, {
+    cwd: root,
+    stdio: ['ignore', 'ignore', output.fd],
+  })
   expect([role, status]).toEqual([role, 0])
+  const stderr = await readFile(join(folder, role), 'utf8')
   return [...stderr.matchAll(/^loaded (.*)$/gm)].map(([, url = '']) =>
     url.replace(/^file:\/\//, ''),
   )
@@ -55,8 +70,8 @@ test.each([
   ],
   ['smoke', { has: [], lacks: [sqlite, grpc, cassandra, redis, kubernetes, creating, secret] }],
   ['standalone', { has: [sqlite, creating], lacks: [grpc, cassandra, redis, kubernetes] }],
-] as const)('%s loads its own dependencies and no other', (role, { has, lacks }) => {
-  const loaded = loadedBy(role)
+] as const)('%s loads its own dependencies and no other', async (role, { has, lacks }) => {
+  const loaded = await loadedBy(role)
   for (const pattern of has) {
     expect([pattern, loaded.some((url) => pattern.test(url))]).toEqual([pattern, true])
   }

@@ -1,5 +1,5 @@
-// Runs the commands of docs/tour.md as printed and compares their output; only the ports and the
-// folder differ.
+// Runs the commands of docs/tour.md as printed, those of a terminal in one shell, and compares
+// their output; only the ports and the folder differ.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,13 +9,19 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
 const run = promisify(execFile)
-const COMMANDS_MS_MAX = 60_000
+const COMMANDS_MS_MAX = 600_000
+const SEPARATOR = '--- end of a block ---\n'
 /** A block of commands, and the block of output that may follow it. */
 const step = /^```sh\n([^]*?)^```$(?:\n\n^```\n([^]*?)^```$)?/gm
 
 let folder: string
 let service: Standalone | undefined
-let steps: readonly { readonly commands: string; readonly output: string }[]
+let steps: readonly Step[]
+
+interface Step {
+  readonly commands: string
+  readonly output: string
+}
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'curtail-tour-'))
@@ -28,18 +34,28 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-test('the commands of the tour have the output that it shows', async () => {
-  expect(steps.length).toBeGreaterThan(6)
-  for (const { commands, output } of steps) {
-    if (commands.endsWith('npm start\n')) {
-      service = await startStandalone({ env: settingsOf(local(commands)) })
-      continue
-    }
-    const env = { ...process.env, API_URL: service?.baseUrl, ADMIN_URL: service?.adminUrl }
-    const { stdout } = await run('sh', ['-ec', local(commands)], { env, timeout: COMMANDS_MS_MAX })
-    expect(stdout).toMatch(patternOf(local(output)))
+test(
+  'the commands of the tour have the output that it shows',
+  async () => {
+    expect(steps.length).toBeGreaterThan(6)
+    const start = steps.findIndex(({ commands }) => commands.endsWith('npm start\n'))
+    await runInOneShell(steps.slice(0, start))
+    service = await startStandalone({ env: settingsOf(local(steps[start]?.commands ?? '')) })
+    await runInOneShell(steps.slice(start + 1))
+  },
+  COMMANDS_MS_MAX + 60_000,
+)
+
+async function runInOneShell(blocks: readonly Step[]): Promise<void> {
+  const env = { ...process.env, API_URL: service?.baseUrl, ADMIN_URL: service?.adminUrl }
+  const separated = blocks.map(({ commands }) => `${local(commands)}printf '%s' '${SEPARATOR}'\n`)
+  const args = ['-ec', separated.join('')]
+  const { stdout } = await run('sh', args, { env, timeout: COMMANDS_MS_MAX })
+  const outputs = stdout.split(SEPARATOR)
+  for (const [at, { output }] of blocks.entries()) {
+    expect(outputs[at]).toMatch(patternOf(local(output)))
   }
-}, 300_000)
+}
 
 /** A piece of the page with this run's folder and ports. */
 function local(piece: string): string {

@@ -1,6 +1,7 @@
 // The controller's xDS server with real limiters, which reconnect, reject versions and stop to
 // respond, and with hostile clients.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { freePort } from '../../dependencies/free-ports.ts'
 import {
   type ControllerAdsServer,
   startControllerAdsServer,
@@ -26,7 +27,7 @@ async function denied(version: string, of = limiters): Promise<readonly boolean[
 }
 
 beforeAll(async () => {
-  server = await startControllerAdsServer({ keepaliveMs: KEEPALIVE_MS })
+  server = await startControllerAdsServer({ port: await freePort(), keepaliveMs: KEEPALIVE_MS })
   server.publish('v0', denying('v0'))
   const start = () => startXdsLimiter(server.port)
   limiters = await Promise.all([start(), start()])

@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { ParsedRuleFiles } from '../../../src/limits/rules.ts'
+import type { ParsedRuleFiles } from '../../../src/limits/parse-rules.ts'
 import { type RuleLocation, ruleFilesOf } from '../../../src/limiter/rules/rule-files.ts'
 import { openRuleSource, type RuleSource } from '../../../src/limiter/rules/rule-source.ts'
 import type { ReadFile } from '../../../src/process/file-tree.ts'
@@ -36,6 +36,11 @@ const folder = () => join(root, 'ratelimit', 'config')
 const write = async (name: string, domain: string) => {
   await mkdir(folder(), { recursive: true })
   await writeFile(join(folder(), name), `${domain}\n`)
+}
+/** Replaces a file at once: while `write` truncates it, a reload may find it empty. */
+const replace = async (name: string, domain: string) => {
+  await writeFile(join(root, 'next'), `${domain}\n`)
+  await rename(join(root, 'next'), join(folder(), name))
 }
 
 interface Watched {
@@ -170,12 +175,12 @@ describe('an invalid set', () => {
   test('is reported once; the previous set stays active until all files are valid', async () => {
     await write('a.yaml', 'one')
     const { expectActive, expectRejected, rejections, source } = await watchRules()
-    await write('b.yaml', 'bad')
+    await replace('b.yaml', 'bad')
     await expectRejected()
     expect(source.state().faults).toEqual([{ file: 'b.yaml', line: 1, message: 'is bad' }])
     const later = new Date(Date.now() + 5000)
     await utimes(join(folder(), 'b.yaml'), later, later) // an event without a change
-    await write('a.yaml', 'two') // another set, also invalid
+    await replace('a.yaml', 'two') // another set, also invalid
     await waitFor('the second rejection', () => rejections() === 2)
     await expectActive('one')
     await write('b.yaml', 'three')

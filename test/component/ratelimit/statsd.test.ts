@@ -5,10 +5,11 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { RuleStats } from '../../../src/limiter/stats/rule-stats.ts'
 import { readStats } from '../../../src/limiter/stats/render-stats.ts'
 import { type StatsdSink, type StatsReading, startStatsd } from '../../../src/telemetry/statsd.ts'
+import { freePort } from '../../dependencies/free-ports.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 /** A statsd server that sums the received counts. */
-async function listenStatsd(port = 0) {
+async function listenStatsd(port: number) {
   const sockets = new Set<Socket>()
   const lines: string[] = []
   const totals = new Map<string, number>()
@@ -67,7 +68,7 @@ afterEach(async () => {
 })
 
 async function listen(port?: number): Promise<Statsd> {
-  const server = await listenStatsd(port)
+  const server = await listenStatsd(port ?? (await freePort()))
   servers.push(server)
   return server
 }

@@ -10,6 +10,7 @@ import { xdsSettings } from '../../../src/clients/xds/settings.ts'
 import { parseConfig } from '../../../src/config/config.ts'
 import { releaseStartMemory } from '../../../src/process/release-start-memory.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
+import { createAuthority } from '../../kit/ratelimit/grpc-certificates.ts'
 import { setUpXds, shopConfig, xdsEnvironment } from '../../kit/ratelimit/xds-limiter.ts'
 import { CONFIG_TYPE_URL } from '../../kit/ratelimit/xds-messages.ts'
 import { listenOn } from '../../kit/ratelimit/xds-network.ts'
@@ -96,6 +97,31 @@ test.each([
   expect(count).toBeGreaterThanOrEqual(2)
 })
 
+test('a server that closes the connection during TLS is a warning immediately', async () => {
+  const { port, close } = await listenOn(
+    0,
+    createServer((socket) => socket.destroy()),
+  )
+  xds.cleanups.push(close)
+  const { log, stop } = open(port, accept, { env: { CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true' } })
+  await waitFor('a failure', () => log.length > 0)
+  await stop()
+  expect(log[0]).toMatchObject({ level: 'warn', fields: { reason: 'connect' } })
+})
+
+test.each([
+  { client: 'with a certificate of another CA', usesTls: true },
+  { client: 'in plaintext', usesTls: false },
+])('a server with mutual TLS rejects a client $client: a warning immediately', async (client) => {
+  const tls = createXdsTls()
+  xds.cleanups.push(tls.remove)
+  await xds.restartServer({ credentials: tls.serverCredentials() })
+  tls.writeClient(createAuthority('other clients').issue(['limiter']))
+  const { log } = open(xds.server.port, accept, { env: client.usesTls ? tls.env : {} })
+  await waitFor('a failure', () => log.length > 0)
+  expect(log[0]).toMatchObject({ level: 'warn', fields: { reason: 'connect' } })
+})
+
 test('while the server sends nothing, the last version stays applied', async () => {
   const { port } = xds.server
   const applied: string[] = []
@@ -163,6 +189,7 @@ test('failed attempts neither connect later nor stay in memory', async () => {
     other.listen(port, '127.0.0.1', resolve)
   })
   xds.cleanups.push(() => other.close())
+  await waitFor('the next attempt', () => connections > 0)
   await sleep(RECONNECT_MS_MAX)
   expect(connections).toBe(1)
   await waitFor('the collection of closed channels', () => channelsInMemory() <= 2)
@@ -246,8 +273,11 @@ test('TCP keepalive detects a server that vanishes without a close', async () =>
     (await readFile('/proc/net/tcp', 'utf8')).split('\n').filter((line) => {
       return line.trim().split(/\s+/)[2] === remote
     })
-  await waitFor('the timer', async () => (await connections()).some(timerOf))
-  const [line = ''] = await connections()
-  const jiffies = parseInt(timerOf(line) ?? '', 16)
+  let timer: string | undefined // not pending at each moment
+  await waitFor('the timer', async () => {
+    timer = (await connections()).map(timerOf).find((one) => one !== undefined)
+    return timer !== undefined
+  })
+  const jiffies = parseInt(timer ?? '', 16)
   expect(jiffies).toBeLessThanOrEqual(10 * 100)
 })

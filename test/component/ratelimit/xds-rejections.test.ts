@@ -20,12 +20,16 @@ import { CONFIG_TYPE_URL, configBytes, responseBytes } from '../../kit/ratelimit
 import { startRole } from '../../kit/processes/role-process.ts'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 import { waitFor } from '../../kit/wait-for.ts'
+import { watchPauses } from '../../kit/watch-pauses.ts'
 
 const TEST_MS_MAX = 60_000
 const forced = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' }
 const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
 /** More than this time is not due to a delay of the client. */
 const AT_ONCE_MS = 1000
+const STOPS_MAX = 3
+/** A version whose parser runs out of heap twice. */
+const RETRIED_MS_MAX = 50_000
 const REJECTED = 'rules rejected: the previous ones stay active'
 const FIRST_REJECTED = 'rules rejected: no rules are active'
 const descriptors = Array.from({ length: 100_000 }, (_, n) => perHour(`k${String(n)}`, 1))
@@ -50,19 +54,25 @@ describe('a version that the server re-sends', () => {
     async () => {
       xds.server.publish({ version: 'v1', configs: [shopConfig()] })
       const limiter = await start()
+      const publishedMs = performance.now()
       xds.server.publish({ version: 'v2', configs: [shopConfig(bad)] })
       await waitFor('the second rejection', () => rejections().length >= 2)
       const [first, second] = rejections()
       expect(second?.errorDetail).toEqual(first?.errorDetail)
-      expect(Number(second?.atMs) - Number(first?.atMs)).toBeGreaterThan(900)
+      await waitFor('its line', () => countOf(limiter.log, REJECTED) > 0)
       expect(countOf(limiter.log, REJECTED)).toBe(1)
       expect(await metricsOf(limiter)).toContain('ratelimit_service_config_load_error 1\n')
+      const pauses = watchPauses()
       const sentAtMs = performance.now()
       const nonce = xds.server.publish({ version: 'v3', configs: [shopConfig(perHour('k', 9))] })
       const accepted = await xds.server.requestFor(nonce)
       expect(accepted).toMatchObject({ versionInfo: 'v3', errorDetail: null })
-      expect(accepted.atMs - sentAtMs).toBeLessThan(AT_ONCE_MS)
-      expect(rejections()).toHaveLength(2)
+      expect(accepted.atMs - sentAtMs - pauses.longestMs()).toBeLessThan(AT_ONCE_MS)
+      pauses.stop()
+      // Since the publication, because each may be received after a pause of this process. The next
+      // delay may be over before the limiter receives the newer version.
+      for (const [delays, { atMs }] of rejections().entries())
+        expect(atMs - publishedMs).toBeGreaterThan(delays * 900)
     },
     TEST_MS_MAX,
   )
@@ -81,6 +91,7 @@ describe('a version that the server re-sends', () => {
       await xds.restartServer() // a control plane that counts from 1
       xds.server.publish({ version: '1', configs: [shopConfig(perHour('k', 9))] })
       await waitFor('k', async () => (await rlconfig(limiter)).includes('requests_per_unit=9,'))
+      await waitFor('its line', () => countOf(limiter.log, 'rules loaded') > 1)
       expect(countOf(limiter.log, 'rules loaded')).toBe(2)
     },
     TEST_MS_MAX,
@@ -102,7 +113,8 @@ describe('a version with too many', () => {
         cleanups.push(() => role.stop())
         return role
       })
-      await Promise.race([running, waitFor('two rejections', () => rejections().length >= 2)])
+      const areRejected = () => rejections().length >= 2
+      await Promise.race([running, waitFor('two rejections', areRejected, RETRIED_MS_MAX)])
       expect(rejections()[0]?.errorDetail?.message).toMatch(
         /the rules need (about \d+ MiB of|more) heap/,
       )
@@ -133,13 +145,18 @@ describe('a version with too many', () => {
 test(
   'a stop while a version is applied is no rejection',
   async () => {
-    xds.server.publish({ version: 'v1', configs: [shopConfig()] })
-    const limiter = await startXdsLimiter(xds.server.port)
-    xds.server.publish({ version: 'v2', resources: tooMany })
-    await sleep(200) // parsing takes longer
-    await limiter.stop()
-    expect(countOf(limiter.log, 'rules loaded')).toBe(1)
-    expect(countOf(limiter.log, REJECTED)).toBe(0)
+    let loaded = 0
+    // After a pause of this process, the version is already active at the stop.
+    for (let attempt = 0; attempt < STOPS_MAX && loaded !== 1; attempt++) {
+      xds.server.publish({ version: 'v1', configs: [shopConfig()] })
+      const limiter = await startXdsLimiter(xds.server.port)
+      xds.server.publish({ version: 'v2', resources: tooMany })
+      await sleep(200) // parsing takes longer
+      await limiter.stop()
+      loaded = countOf(limiter.log, 'rules loaded')
+      expect(countOf(limiter.log, REJECTED)).toBe(0)
+    }
+    expect(loaded).toBe(1)
   },
   TEST_MS_MAX,
 )

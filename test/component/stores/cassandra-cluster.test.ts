@@ -22,7 +22,7 @@ import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 const SETUP_MS_MAX = 900_000 // includes the download of Java, Maven and the jars
 const TEST_MS_MAX = 90_000
 const READ_MS = 3000
-const WARM_MS_MAX = 60_000
+const WARM_MS_MAX = 180_000
 const clusterFile = fileURLToPath(new URL('../../dependencies/cassandra.ts', import.meta.url))
 const insert = 'INSERT INTO faults.t (a, b) VALUES (?, ?) IF NOT EXISTS'
 
@@ -75,6 +75,16 @@ async function warmUp(): Promise<void> {
       )
     await waitFor(`a conditional write by ${host.address}`, write, WARM_MS_MAX)
   }
+}
+
+/** Writes a value; repeats the write until a majority has acknowledged it. */
+function write(key: string, value: string): Promise<void> {
+  return waitFor(`the write of ${key}`, () =>
+    client.execute(insert, [key, value]).then(
+      () => true,
+      () => false,
+    ),
+  )
 }
 
 /** The value of a key on a majority of replicas; waits until a majority is available. */
@@ -138,12 +148,7 @@ test(
     cluster.proxy(coordinator() ?? 0).resetConnections()
     expect(await writing).toMatchObject({ message: expect.stringMatching(/closed/) as unknown })
     for (const at of [0, 1, 2]) await cluster.proxy(at).heal()
-    await waitFor('a successful write', () =>
-      client.execute(insert, ['after the destroy', 'z']).then(
-        () => true,
-        () => false,
-      ),
-    )
+    await write('after the destroy', 'z')
     expect(await valueOf('after the destroy')).toBe('z')
   },
   TEST_MS_MAX,
@@ -152,11 +157,11 @@ test(
 test(
   'a killed node loses no acknowledged write, and restarts with its data',
   async () => {
-    await client.execute(insert, ['kept', 'v'])
+    await write('kept', 'v')
     const pid = cluster.node(1).pid()
     await cluster.node(1).kill()
     expect(await valueOf('kept')).toBe('v')
-    await client.execute(insert, ['while down', 'w'])
+    await write('while down', 'w')
     await cluster.node(1).restart()
     expect(cluster.node(1).pid()).not.toBe(pid)
     expect([await valueOf('kept'), await valueOf('while down')]).toEqual(['v', 'w'])

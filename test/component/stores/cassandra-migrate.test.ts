@@ -8,7 +8,9 @@ import { schemaVersion } from '../../../src/stores/cassandra/schema.ts'
 import { environmentOf, SETUP_MS_MAX } from '../../contract/open-cassandra.ts'
 import { type CassandraCluster, startCassandra } from '../../dependencies/cassandra.ts'
 import { createAuthority } from '../../kit/ratelimit/grpc-certificates.ts'
+import { startJob } from '../../kit/processes/role-job.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
+import { waitFor } from '../../kit/wait-for.ts'
 
 jest.setTimeout(SETUP_MS_MAX)
 
@@ -55,7 +57,7 @@ function migrate(env: Readonly<Record<string, string>>, ...args: readonly string
   return runCurtail(['migrate', ...args], environment, RUN_MS_MAX)
 }
 
-function linesOf({ stdout }: Run): Record<string, unknown>[] {
+function linesOf({ stdout }: Pick<Run, 'stdout'>): Record<string, unknown>[] {
   const lines = stdout.trim().split('\n')
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
@@ -146,9 +148,11 @@ test('migrate uses TLS if a CA is configured, and rejects the certificate of ano
 
 test('migrate waits for a node that is down, and then migrates', async () => {
   await cluster.node(0).kill()
-  const running = migrate(REPLICATION)
+  const env = { ...environmentOf(cluster, 'm'), ...LOGIN, ...REPLICATION }
+  const job = startJob({ role: 'migrate', env })
+  await waitFor('its first line', () => job.output().includes('\n'), RUN_MS_MAX)
   await cluster.node(0).restart()
-  const run = await running
-  expect(run.exitCode).toBe(0)
-  expect(linesOf(run)[0]?.['msg']).toMatch(/^Cassandra is unavailable at CASSANDRA_CONTACT_POINTS/)
+  const [first] = linesOf({ stdout: await job.succeeded(RUN_MS_MAX) })
+  expect(first?.['msg']).toMatch(/^Cassandra is unavailable at CASSANDRA_CONTACT_POINTS/)
+  expect(first?.['level']).toBe('info')
 })

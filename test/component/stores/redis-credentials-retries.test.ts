@@ -58,7 +58,7 @@ async function openStore(timeout: string) {
 const isList = (message: Buffer) => message.toString('latin1').startsWith('*')
 
 test('a call to a Redis that does not reply is counted once', async () => {
-  const { store, connection } = await openStore('200ms')
+  const { store, connection } = await openStore('1s')
   const update = newUpdate()
   proxy.dropResponses({ matches: isList })
   await failureOf(store.consume([update]))

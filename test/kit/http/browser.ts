@@ -15,6 +15,8 @@ export const INSECURE_HOST = 'insecure.test'
 
 const ACTION_MS_MAX = 20_000
 const START_MS_MAX = 120_000
+/** The clock cannot be paused at a time that has passed. */
+const PAUSE_AHEAD_MS = 3_600_000
 
 /** Starts the browser; installs it first if necessary. */
 export async function openBrowser(): Promise<Browser> {
@@ -23,6 +25,15 @@ export async function openBrowser(): Promise<Browser> {
     timeout: START_MS_MAX,
     args: [...chromiumArgs, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
   })
+}
+
+/**
+ * Stops the timers of a page until `page.clock.runFor`: what it shows for a short time then stays,
+ * however long this process takes to look.
+ */
+export async function pauseTimers(page: Page): Promise<void> {
+  await page.clock.install()
+  await page.clock.pauseAt(Date.now() + PAUSE_AHEAD_MS)
 }
 
 /** Opens a page in a context of its own. */

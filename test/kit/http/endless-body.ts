@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RawConnection } from './raw-http.ts'
 
 /** One write: per second the client sends far more than a server may discard. */
-export const CHUNK = Buffer.alloc(16 * 1024, ' ')
+const CHUNK = Buffer.alloc(64 * 1024, ' ')
 const CHUNK_EVERY_MS = 5
 
 /** Sends until the connection closes, at most `bytesMax`; returns the number of bytes sent. */

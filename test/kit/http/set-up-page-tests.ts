@@ -13,6 +13,8 @@ interface Visit extends BrowserContextOptions {
   readonly path?: string
   /** The host name in the URL. */
   readonly host?: string
+  /** The port of another service than the shared one. */
+  readonly port?: number
 }
 
 /** Opens pages of the service. */
@@ -45,9 +47,9 @@ export function setUpPageTests(): PageTests {
     await service.stop()
   }, CLOSE_MS_MAX)
 
-  const open = async ({ path = '/', host = '127.0.0.1', ...options }: Visit = {}) => {
+  const open = async ({ path = '/', host = '127.0.0.1', port, ...options }: Visit = {}) => {
     const watched = await openPage(browser, options)
-    await watched.page.goto(`http://${host}:${String(service.port)}${path}`)
+    await watched.page.goto(`http://${host}:${String(port ?? service.port)}${path}`)
     return watched
   }
   return {

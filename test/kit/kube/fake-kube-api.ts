@@ -1,7 +1,7 @@
 // A fake Kubernetes API server: real HTTP on 127.0.0.1, paginated lists, watches with bookmarks,
 // and every fault that a watcher must tolerate. It validates no schema and runs no Job.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { freePort } from '../../dependencies/free-ports.ts'
 import {
   FakeKubeStore,
   type FakeObject,
@@ -72,6 +72,7 @@ export class FakeKubeApi {
   }
 
   async start(): Promise<void> {
+    if (this.port === 0) this.port = await freePort()
     const server = createServer((req, res) => {
       void this.#respond(req, res)
     })
@@ -80,7 +81,6 @@ export class FakeKubeApi {
       server.on('error', reject)
       server.listen(this.port, '127.0.0.1', resolve)
     })
-    this.port = (server.address() as AddressInfo).port
     this.#timer = setInterval(() => {
       this.watches.bookmark()
     }, BOOKMARK_MS)

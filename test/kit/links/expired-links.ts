@@ -56,9 +56,12 @@ export async function expireRound(machines: ManyMachines): Promise<ExpiryResult>
   return round
 }
 
-/** Whether the cache or the store timed out, so that the tier behind it was read, as designed. */
-function hasTimedOut({ tiers: [, inCache = '', inStore = ''] }: ExpiryResult): boolean {
-  return ['store', 'replica'].includes(inCache) || inStore === 'replica'
+/**
+ * Whether the cache or the store timed out, so that the tier behind it was read, as designed; or
+ * the links expired before one redirected or was cached, after a pause of the machine.
+ */
+function hasTimedOut({ before, tiers: [, inCache = '', inStore = ''] }: ExpiryResult): boolean {
+  return before === 0 || ['store', 'replica'].includes(inCache) || inStore === 'replica'
 }
 
 async function runRound(machines: ManyMachines): Promise<ExpiryResult> {
@@ -78,7 +81,8 @@ async function runRound(machines: ManyMachines): Promise<ExpiryResult> {
     polling.catch(() => undefined) // the error is thrown by the await below
     // Another is in the cache, with an entry that does not expire; the other process, which has not
     // resolved it before, finds it there. No process has resolved `unresolved`.
-    const cached = await cacheOne({ httpClient: one, redis, links: others })
+    const cached = await cacheOne({ httpClient: one, redis, links: others, endMs })
+    if (cached === undefined) return { ...(await polling), tiers: [], before: 0 }
     await redis.persist(keyOf(cached.code))
     const { before, after } = await polling
     const ofPopular = { machine: first, httpClient: one, link: popular }
@@ -96,15 +100,20 @@ async function runRound(machines: ManyMachines): Promise<ExpiryResult> {
   }
 }
 
-/** Resolves links until one of them is in the cache: after a Redis timeout none is written. */
+/**
+ * Resolves links until one of them is in the cache: after a Redis timeout none is written.
+ * Resolves to undefined if they expire meanwhile.
+ */
 async function cacheOne(given: {
   httpClient: HttpClient
   redis: ReturnType<typeof clientOf>
   links: readonly Expiring[]
-}): Promise<Expiring> {
+  endMs: number
+}): Promise<Expiring | undefined> {
   for (const link of given.links) {
     const { code, target } = link
     const response = await resolveCode(given.httpClient, code)
+    if (Date.now() >= given.endMs) return undefined
     if (!isRedirectTo(response, target)) throw new Error(`/${code}: ${describeResponse(response)}`)
     const isCached = async () => (await given.redis.get(keyOf(code)))?.includes(target) === true
     const endMs = performance.now() + CACHED_MS_MAX

@@ -7,6 +7,7 @@ import type {
   RateLimitPolicySpec,
   RateLimitPolicyStatus,
 } from '../../../src/kube/rate-limit-policy/rate-limit-policy.ts'
+import { createProgrammedRecord } from '../../../src/kube/rate-limit-policy/programmed-record.ts'
 import type { ReportDeps } from '../../../src/kube/rate-limit-policy/report-policies.ts'
 import type { DomainGrant } from '../../../src/policies/policy.ts'
 
@@ -56,13 +57,17 @@ export class PolicyWorld {
     return [...this.#policies.values()]
   }
 
-  /** The dependencies of reports, which see every change at once. */
+  /** The dependencies of the reports of a new process, which see every change at once. */
   get reportDeps(): Omit<ReportDeps, 'versions' | 'limiters'> {
+    const programmed = createProgrammedRecord()
     return {
       api: {
-        call: ({ path, body }) => {
+        call: async ({ path, body }) => {
           const { metadata, status } = body as RateLimitPolicy & { status: RateLimitPolicyStatus }
-          return Promise.resolve().then(() => this.#write(path, metadata, status))
+          await Promise.resolve()
+          const written = this.#write(path, metadata, status)
+          programmed.note({ metadata: written.metadata, status }) // the watch precedes the response
+          return written
         },
       },
       policies: {
@@ -70,6 +75,7 @@ export class PolicyWorld {
         get: (key) => this.#policies.get(key),
         replace: () => undefined, // the write has replaced it
       },
+      programmed,
       events: {
         emit: ({ regarding, reason }) => this.events.push(`${regarding.name} ${reason}`),
       },
@@ -95,7 +101,7 @@ export class PolicyWorld {
     const next = { ...before.metadata, resourceVersion: String(++this.#version) }
     this.#put({ ...before, metadata: next, status: stored })
     if (this.result === 'lost') throw failure(0, 'Unreachable')
-    return this.#policies.get(`${namespace}/${name}`)
+    return { ...before, metadata: next, status: stored }
   }
 
   #put(policy: RateLimitPolicy): void {

@@ -1,7 +1,7 @@
 // Policies for tests of the compiler: some grants, a valid policy, and random hostile ones.
 import fc from 'fast-check'
 import type { RuleSet } from '../../../src/limits/rule.ts'
-import { parseRules } from '../../../src/limits/rules.ts'
+import { parseRules } from '../../../src/limits/parse-rules.ts'
 import type { Compilation } from '../../../src/policies/compile.ts'
 import type { DomainGrant, Policy, PolicySpec } from '../../../src/policies/policy.ts'
 

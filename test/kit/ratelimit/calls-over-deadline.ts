@@ -6,8 +6,8 @@ const CALL_MS_MAX = 5 * 15
 /**
  * The durations that exceed the deadline, among consecutive calls of one caller, without the first
  * one, which a pause of the machine may cause. A limiter that misses its deadline does so five
- * times before its circuit breaker opens. `pauseMs` is the measured pause of the caller.
+ * times before its circuit breaker opens.
  */
-export function callsOverDeadline(tookMs: readonly number[], pauseMs = 0): readonly number[] {
-  return tookMs.filter((ms) => ms > CALL_MS_MAX + pauseMs).slice(1)
+export function callsOverDeadline(tookMs: readonly number[]): readonly number[] {
+  return tookMs.filter((ms) => ms > CALL_MS_MAX).slice(1)
 }

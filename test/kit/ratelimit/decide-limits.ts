@@ -17,7 +17,7 @@ import type { Decision } from '../../../src/limits/algorithm.ts'
 import type { CounterStore, CounterUpdate } from '../../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../../src/limits/descriptor.ts'
 import type { Check } from '../../../src/limits/plan-checks.ts'
-import { parseRules } from '../../../src/limits/rules.ts'
+import { parseRules } from '../../../src/limits/parse-rules.ts'
 import { createMemoryCounterStore } from '../../../src/stores/memory/counter-store.ts'
 
 /** The initial time of the clock. */

@@ -1,5 +1,5 @@
 // Starts the real `ratelimit` role for a test, on free ports, with rules in a temporary folder.
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
@@ -64,7 +64,12 @@ export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
   const root = await mkdtemp(join(tmpdir(), 'curtail-limiter-'))
   const folder = join(root, 'config')
   await mkdir(folder)
-  const writeRules = (text: string, name = 'rules.yaml') => writeFile(join(folder, name), text)
+  /** Replaces the file: a write in place starts with an empty one, which would be reported. */
+  const writeRules = async (text: string, name = 'rules.yaml') => {
+    const next = join(root, `${name}.next`)
+    await writeFile(next, text)
+    await rename(next, join(folder, name))
+  }
   await writeRules(options.rules)
   const running = await startRole({
     role: 'ratelimit',

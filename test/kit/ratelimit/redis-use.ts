@@ -25,18 +25,21 @@ export function createStore(
   options: Partial<RedisConnectionOptions> = {},
 ): TestStore {
   const events: string[] = []
-  const watch = { onDown: () => events.push('down'), onUp: () => events.push('up') }
+  const watch = {
+    onDown: (_: Error, level: string) => events.push(`down: ${level}`),
+    onUp: () => events.push('up'),
+  }
   const target = { kind: 'single' as const, host: '127.0.0.1', port }
   const connection = connectRedis({ target, database: 0, timeoutMs: 1000, ...options }, watch)
   return { store: createRedisCounterStore({ connection, keyPrefix: 'c:' }), connection, events }
 }
 
-/** Creates a store and waits until it is connected. */
+/** Creates a store and waits until it is connected. Its timeout exceeds a pause of the machine. */
 export async function openReadyStore(
   port: number,
   options: Partial<RedisConnectionOptions> = {},
 ): Promise<TestStore> {
-  const opened = createStore(port, options)
+  const opened = createStore(port, { timeoutMs: 5000, ...options })
   await waitFor('the connection', () => opened.connection.isUp())
   return opened
 }

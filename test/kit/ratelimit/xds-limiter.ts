@@ -1,12 +1,13 @@
 // The real `ratelimit` role with rules from a scripted xDS server, and a caller at a steady rate.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach } from '@jest/globals'
+import { freePort } from '../../dependencies/free-ports.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { type AdsServer, type AdsServerOptions, startAdsServer } from './scripted-ads-server.ts'
 import type { ConfigMessage, DescriptorMessage } from './xds-messages.ts'
 import { createXdsTls, type XdsTls } from './xds-tls.ts'
 import { waitFor } from '../wait-for.ts'
-import { durationWithoutPauses } from '../watch-pauses.ts'
+import { durationWithoutWaits } from '../watch-pauses.ts'
 
 /** Short intervals, so that the tests do not wait. */
 const intervals = {
@@ -25,12 +26,18 @@ export function xdsEnvironment(port: number): Record<string, string> {
 }
 
 /** Starts a limiter, and waits until it is ready. Redis is unavailable unless a port is given. */
-export function startXdsLimiter(
+export async function startXdsLimiter(
   port: number,
   env: Readonly<Record<string, string>> = {},
-  redisPort = 1,
+  redisPort?: number,
 ): Promise<Limiter> {
-  return startLimiter({ rules: '', redisPort, env: { ...xdsEnvironment(port), ...env } })
+  const settings = { ...xdsEnvironment(port), ...env }
+  if (redisPort === undefined) return startLimiter({ rules: '', redisPort: 1, env: settings })
+  const limiter = await startLimiter({ rules: '', redisPort, env: settings })
+  // Until it is connected, it counts locally.
+  const isConnected = () => limiter.log.some(({ msg }) => msg === 'Redis available')
+  await waitFor('Redis to be available', isConnected)
+  return limiter
 }
 
 /** The transports between a limiter and its xDS server, for `describe.each`. */
@@ -75,7 +82,7 @@ export function setUpXds({ transport, ...options }: XdsTestOptions = {}): XdsTes
       tls = createXdsTls()
       cleanups.push(tls.remove)
     }
-    await serve(options)
+    await serve({ port: await freePort(), ...options })
     cleanups.push(() => {
       running().close()
     })
@@ -175,7 +182,7 @@ export function callSteadily(
   const callOnce = async (value: string, expected: string) => {
     let code = ''
     // This process is also the xDS server: its own pauses do not count.
-    const durationMs = await durationWithoutPauses(async () => {
+    const durationMs = await durationWithoutWaits(limiter.pid, async () => {
       code = await limiter.decide({ steady: value }).then(
         ({ overallCode }) => overallCode,
         (error: unknown) => String(error),
