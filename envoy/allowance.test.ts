@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { parseRules } from '../src/limits/rules.ts'
+import { parseRules } from '../src/limits/parse-rules.ts'
 import { describeRules } from '../src/limits/describe-rules.ts'
 import { lowerRedirectRule, splitRule } from './allowance.ts'
 

@@ -12,7 +12,7 @@ const roles: RoleGroups = {
     redirect: ['redirects clients to the targets of links', () => import('./roles/redirect.ts')],
     ratelimit: ['the rate-limit service for Envoy', () => import('./roles/ratelimit.ts')],
     controller: [
-      'keeps the pools of codes full, in Kubernetes',
+      'refills the pools and applies RateLimitPolicies, in Kubernetes',
       () => import('./roles/controller.ts'),
     ],
     drain: ['drains Envoy before its pod stops', () => import('./roles/drain.ts')],
@@ -41,7 +41,7 @@ const roles: RoleGroups = {
       },
     ],
     limit: ['shows what the limiters deny; resets counters', () => import('./roles/limit.ts')],
-    import: ['imports links of a file', () => import('./roles/import.ts')],
+    import: ['imports links from a file', () => import('./roles/import.ts')],
     export: ['writes all links to stdout', () => import('./roles/export.ts')],
     'ratelimit-check': [
       'checks rule files of the role ratelimit',

@@ -2,7 +2,7 @@
 // limiter finds, and the cost of counting. Runs the limiter's code in this process.
 import { TopValues } from '../../src/limiter/stats/top-values.ts'
 import { planChecks, type Check } from '../../src/limits/plan-checks.ts'
-import { parseRules } from '../../src/limits/rules.ts'
+import { parseRules } from '../../src/limits/parse-rules.ts'
 import { type BenchOptions, conditionsOf, medianOf, type Report } from './report.ts'
 import { drawZipf } from './zipf.ts'
 

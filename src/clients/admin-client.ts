@@ -67,6 +67,8 @@ export interface AdminRequest {
   readonly msMax?: number
   /** Whether a timeout reports that it may have been applied. @default for all methods but GET */
   readonly isChange?: boolean
+  /** Called with the headers of the response if it is a success. */
+  readonly onHeaders?: (headers: Headers) => void
 }
 
 /**
@@ -79,12 +81,15 @@ export async function callAdminApi<T>(
   request: AdminRequest,
   shape: z.ZodType<T>,
 ): Promise<T> {
-  const { method, path } = request
-  const { ok, status, location, responseText } = await exchange(target, request)
+  const { method, path, onHeaders } = request
+  const { ok, status, headers, location, responseText } = await exchange(target, request)
   const body = status === 204 ? undefined : parseJson(responseText)
   const { url, name = ADMIN_API, setting = URL_SETTING } = target
   const parsed = shape.safeParse(body)
-  if (ok && parsed.success) return parsed.data
+  if (ok && parsed.success) {
+    onHeaders?.(headers)
+    return parsed.data
+  }
   const problem = problemShape.safeParse(body)
   const fault =
     location === undefined
@@ -112,6 +117,7 @@ export async function callAdminApiOnce<T>(...call: Parameters<typeof callAdminAp
 interface Exchanged {
   readonly ok: boolean
   readonly status: number
+  readonly headers: Headers
   /** Where a redirect leads, quoted. */
   readonly location: string | undefined
   readonly responseText: string
@@ -121,18 +127,24 @@ interface Exchanged {
 async function exchange(target: AdminTarget, request: AdminRequest): Promise<Exchanged> {
   const { method, path, msMax = RESPONSE_MS_MAX } = request
   const { body, type } = bodyOf(request)
-  const headers = {
+  const sent = {
     ...request.headers,
     ...(target.token !== undefined && { Authorization: `Bearer ${target.token}` }),
     ...(target.operator !== undefined && { 'X-Operator': target.operator }),
     ...(body !== undefined && { 'Content-Type': type }),
   }
-  const init = { method, headers, redirect: 'manual', ...(body !== undefined && { body }) } as const
+  const init = {
+    method,
+    headers: sent,
+    redirect: 'manual',
+    ...(body !== undefined && { body }),
+  } as const
   const signal = AbortSignal.timeout(msMax)
   try {
     const response = await fetch(new URL(path, target.url), { ...init, signal })
-    const { ok, status } = response
-    return { ok, status, location: locationOf(response), responseText: await response.text() }
+    const { ok, status, headers } = response
+    const location = locationOf(response)
+    return { ok, status, headers, location, responseText: await response.text() }
   } catch (error) {
     throw signal.aborted ? timeoutOf(target, request, msMax) : connectionFault(target, error)
   }

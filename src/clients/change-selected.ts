@@ -12,6 +12,7 @@ import { changeCodes, changeMatching } from './change-links.ts'
 import { readCodeList } from './code-list.ts'
 import { findLinks } from './find-links.ts'
 import type { BulkRequest, Selection, Syntax } from './link-arguments.ts'
+import { shownState } from './link-shape.ts'
 import type { ListedLink } from './scan-links.ts'
 import { STOPPED } from './until-aborted.ts'
 
@@ -72,11 +73,18 @@ async function runList(args: BulkRequest, common: CommonOptions): Promise<void> 
   const render = (link: ListedLink) =>
     isJson ? renderJsonLines([link]) : renderCells(cellsOf(link))
   if (!isJson) process.stdout.write(renderCells(headings))
+  const isSelected = matcherOf(selection, common.syntax)
+  const isInAnyState = matcherOf({ ...selection, state: undefined }, common.syntax)
+  let uncheckedLinks = 0
   const found = await findLinks({
     ...common,
     name: 'link list',
     after,
-    matches: matcherOf(selection, common.syntax),
+    matches: (link) => {
+      const isUnchecked = link.state === 'active' && link.target_blocked === undefined
+      if (isUnchecked && isInAnyState(link)) uncheckedLinks++
+      return isSelected(link)
+    },
     render,
     output: process.stdout,
     onPage: common.onProgress,
@@ -84,6 +92,12 @@ async function runList(args: BulkRequest, common: CommonOptions): Promise<void> 
   const { scanned, matched, lastCreatedAt } = found
   const newest = lastCreatedAt === undefined ? '' : `, newest match created at ${lastCreatedAt}`
   common.print(`scanned ${scanned}, matched ${matched}${newest}`)
+  if (selection.state === 'blocked' && uncheckedLinks > 0) {
+    const cause =
+      `the service at ${common.target.url} has loaded no blocked targets, ` +
+      'or is version 0.1.0, which does not report them'
+    process.stderr.write(`curtail: ${uncheckedLinks} active links are not checked: ${cause}\n`)
+  }
 }
 
 async function runChange(
@@ -141,7 +155,7 @@ function matcherOf(
   }
   return (link) =>
     (creator === undefined || link.creator_id === creator) &&
-    (state === undefined || link.state === state) &&
+    (state === undefined || shownState(link) === state) &&
     (host === undefined || isOnHost(link.long_url, host))
 }
 
@@ -175,7 +189,7 @@ const columnsFor = (codeLengthMax: number) =>
 function cellsOf(link: ListedLink): readonly string[] {
   return [
     link.short_code,
-    link.state,
+    shownState(link),
     link.created_at,
     link.expires_at ?? 'never',
     link.creator_id ?? '-',

@@ -3,7 +3,7 @@
 // the code after which another one continues it.
 import type { Writable } from 'node:stream'
 import type { PageOptions } from './read-pages.ts'
-import { scanLinks } from './scan-links.ts'
+import { type ListedLink, scanLinks } from './scan-links.ts'
 import { writeOutput } from './write-output.ts'
 
 /** How to export; `after` is the last exported code of an earlier export. */
@@ -18,9 +18,14 @@ export function exportLinks(options: ExportOptions): Promise<number> {
   const { output, signal, onPage } = options
   let exported = 0
   return scanLinks({ ...options, name: 'export' }, async (links) => {
-    const lines = links.map((link) => `${JSON.stringify(link)}\n`)
+    const lines = links.map(renderLine)
     await writeOutput(output, lines.join(''), signal)
     exported += links.length
     onPage(exported)
   })
+}
+
+/** The list of blocked targets belongs to the service, not to the link. */
+function renderLine(link: ListedLink): string {
+  return `${JSON.stringify({ ...link, target_blocked: undefined })}\n`
 }

@@ -85,7 +85,7 @@ test.each([
   ['list --json --json', '--json is given 2 times'],
   [
     'list --state burnt',
-    '--state must be one of active, expired, disabled, deleted: it is "burnt"',
+    '--state must be one of active, blocked, expired, disabled, deleted: it is "burnt"',
   ],
   ['list --after=a/b', '--after must be a code, as an error prints it: it is "a/b"'],
   ['list --rate=0', '--rate must be an integer from 1 to 1000000: it is "0"'],

@@ -10,7 +10,7 @@ const flags = {
   state: {
     about: 'links in this state',
     value: 'STATE',
-    values: ['active', 'expired', 'disabled', 'deleted'],
+    values: ['active', 'blocked', 'expired', 'disabled', 'deleted'],
   },
   after: { about: 'continues after the link with this code', value: 'CODE' },
   'from-file': { about: 'links of a file, or of the standard input', value: 'FILE|-' },
@@ -51,7 +51,7 @@ export const linkCommands = {
     flags: { creator, 'target-host': targetHost, after, ...fileFlags, ...changeFlags },
   },
   enable: {
-    about: 'reverts disable, for one link or those of a file',
+    about: 'enables one link, or those of a file',
     operands: ['[CODE]'],
     flags: { ...fileFlags, ...changeFlags },
   },

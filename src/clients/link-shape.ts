@@ -9,4 +9,10 @@ export const linkShape = z.looseObject({
   expires_at: z.string().nullable(),
   creator_id: z.string().nullable(),
   state: z.string(),
+  target_blocked: z.boolean().optional(),
 })
+
+/** The state that a person reads: an active link does not redirect if its target is blocked. */
+export function shownState(link: z.output<typeof linkShape>): string {
+  return link.state === 'active' && link.target_blocked === true ? 'blocked' : link.state
+}

@@ -1,5 +1,6 @@
 // Reports a change of an operator list to the audit log of the admin API. The change is written
-// already: if the admin API does not record it, the command prints the line, and succeeds.
+// already: if the admin API does not record it, the command prints the line, and succeeds. It warns
+// if the service does not read the list.
 import * as z from 'zod'
 import { UnknownOutcomeError } from '../process/list-target.ts'
 import { OperatorError } from '../process/role.ts'
@@ -16,6 +17,9 @@ export type ChangeReporter<A extends object> = <T>(
 
 const PATH = '/admin/actions'
 const REPORT_MS_MAX = 2000
+/** The header with the setting without which the service does not read the list. */
+const UNSET_SETTING = 'Curtail-Unset-Setting'
+const settingName = /^[A-Z_]{1,64}$/
 
 /** Creates the function that applies and reports changes; `warn` prints lines. */
 export function createChangeReporter<A extends object>(
@@ -24,7 +28,12 @@ export function createChangeReporter<A extends object>(
 ): ChangeReporter<A> {
   const report = async (action: object, outcome: Outcome) => {
     const json = { ...action, outcome }
-    const request = { method: 'POST', path: PATH, json, msMax: REPORT_MS_MAX, isChange: false }
+    const onHeaders = (headers: Headers) => {
+      const setting = headers.get(UNSET_SETTING) ?? ''
+      if (settingName.test(setting)) warn(unreadList(target.url, setting))
+    }
+    const timing = { msMax: REPORT_MS_MAX, isChange: false }
+    const request = { method: 'POST', path: PATH, json, ...timing, onHeaders }
     try {
       await callAdminApi(target, request, z.undefined())
     } catch (error) {
@@ -45,4 +54,11 @@ export function createChangeReporter<A extends object>(
       throw error
     }
   }
+}
+
+function unreadList(url: string, setting: string): string {
+  return (
+    `curtail: the list is changed, but the service at ${url} does not read it, because its ` +
+    `setting ${setting} is unset: set it to the path of the list, and restart the service\n`
+  )
 }

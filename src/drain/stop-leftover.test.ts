@@ -1,4 +1,4 @@
-// An Envoy that is already draining when its sidecar starts is stopped.
+// An Envoy that is already draining when the role `drain` starts is stopped.
 import { expect, test } from '@jest/globals'
 import { stopLeftoverEnvoy, LEFTOVER_MS_MAX } from './stop-leftover.ts'
 

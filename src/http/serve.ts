@@ -65,7 +65,10 @@ interface ListenOptions {
   readonly host?: string
   /** Name of the setting that chose the port. */
   readonly setting: string
-  /** Gets connections that could not be accepted, for example without a free descriptor. */
+  /**
+   * Called with the error if a connection cannot be accepted, for example without a free
+   * descriptor.
+   */
   readonly onError: (error: unknown) => void
   /** How long `drain` waits for requests in flight. @default 3500 */
   readonly drainMsMax?: number

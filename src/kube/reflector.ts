@@ -36,7 +36,7 @@ export interface ReflectorOptions<T extends KubeObject> extends Omit<ListOptions
   /** Maximum time of a watch without data. @default 90_000: bookmarks arrive about every minute */
   readonly idleMsMax?: number
   readonly backOff?: BackOffBounds
-  /** Starts a list, so that reflectors that share this function take turns. @default at once */
+  /** Starts a list, so that reflectors that share this function take turns. @default immediately */
   readonly inTurn?: (list: () => Promise<string>) => Promise<string>
 }
 

@@ -6,7 +6,7 @@ import {
   type DescriptorMessage,
 } from '../../test/kit/ratelimit/xds-messages.ts'
 import { renderFault } from './rule-fault.ts'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 
 function faultsOf(config: ConfigMessage | Buffer) {
   const bytes = Buffer.isBuffer(config) ? config : configBytes(config)

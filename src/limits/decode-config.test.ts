@@ -10,7 +10,7 @@ import {
 import { createRandom } from '../../test/kit/random.ts'
 import { renderFault } from './rule-fault.ts'
 import { listRules } from './rule-tree.ts'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 
 const options = { mergeDomains: false }
 

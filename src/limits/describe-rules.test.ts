@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { describeRules, explainMatch, renderWindow } from './describe-rules.ts'
 import type { RuleSet } from './rule.ts'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 
 const parse = (text: string): RuleSet => {
   const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })

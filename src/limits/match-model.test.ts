@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { stringify } from 'yaml'
 import type { Entry } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 
 /** A descriptor in a file. */
 interface FileDescriptor {

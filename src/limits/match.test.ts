@@ -5,7 +5,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { Entry } from './descriptor.ts'
 import { counterKey, type Match, matchDescriptor } from './match.ts'
 import type { RuleSet } from './rule.ts'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 
 const parse = (text: string): RuleSet => {
   const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })

@@ -1,7 +1,7 @@
 // The domain that the client sends must have rules.
 import { expect, test } from '@jest/globals'
 import { requireDomain } from './require-domain.ts'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 
 const rules = `
 descriptors:

@@ -1,7 +1,7 @@
 // Rejects a set without rules for the domain that the client sends, because such a set would admit
 // every request.
 import { hasRules } from './rule-tree.ts'
-import type { ParsedRuleFiles } from './rules.ts'
+import type { ParsedRuleFiles } from './parse-rules.ts'
 
 const DOMAINS_LISTED_MAX = 10
 

@@ -1,7 +1,7 @@
 // Collects all faults and warnings of rule files or xDS resources, up to a bound.
 import type { RuleFault } from './rule.ts'
 
-/** Further faults of a set are counted, but their messages are not kept. */
+/** Maximum number of faults of a set whose messages are kept; the others are only counted. */
 export const FAULTS_KEPT_MAX = 1000
 
 /** Maximum length of a message, because values in a file may be longer. */
@@ -13,7 +13,7 @@ export function renderFault({ file, line, path, message }: RuleFault): string {
   return [file, path, message].filter((text) => text !== '').join(': ')
 }
 
-/** Further faults are counted, but not logged. */
+/** Maximum number of faults that are logged; the others are only counted. */
 export const FAULTS_LOGGED_MAX = 50
 
 /** Log fields of faults or warnings: their number, and the first ones as lines. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { faultFields, FAULTS_KEPT_MAX, renderFault } from './rule-fault.ts'
-import { DEPTH_MAX, RULE_DESCRIPTORS_MAX, parseRules, STRING_LENGTH_MAX } from './rules.ts'
+import { DEPTH_MAX, RULE_DESCRIPTORS_MAX, parseRules, STRING_LENGTH_MAX } from './parse-rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
 describe('faults in the structure', () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { Rule } from './rule.ts'
 import { matchDescriptor } from './match.ts'
-import { type ParsedRuleFiles, parseRules } from './rules.ts'
+import { type ParsedRuleFiles, parseRules } from './parse-rules.ts'
 
 function parse(...contents: string[]): ParsedRuleFiles {
   const files = contents.map((text, at) => ({ name: `f${at}`, text }))

@@ -43,10 +43,10 @@ test('matches the same values as a regular expression', () => {
   )
 })
 
-test('a long hostile value is matched in bounded time', () => {
+test('a long hostile value is matched in bounded CPU time', () => {
   const pattern = splitPattern(`${'*a'.repeat(2000)}*b`)
-  const startedNs = process.hrtime.bigint()
+  const before = process.threadCpuUsage()
   expect(matchesSegments(pattern, 'a'.repeat(100_000))).toBe(false)
   expect(matchesSegments(splitPattern('a*ab*c*'), 'a'.repeat(100_000))).toBe(false)
-  expect(Number(process.hrtime.bigint() - startedNs) / 1e6).toBeLessThan(500)
+  expect(process.threadCpuUsage(before).user / 1000).toBeLessThan(500)
 })

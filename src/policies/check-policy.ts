@@ -1,7 +1,7 @@
 // Checks one policy alone: whether its namespace may write it, and whether the limiter's own parser
 // accepts it.
 import type { RuleFault } from '../limits/rule.ts'
-import { DEPTH_MAX, parseRules } from '../limits/rules.ts'
+import { DEPTH_MAX, parseRules } from '../limits/parse-rules.ts'
 import { type DescriptorLimits, descriptorLimitsOf } from './descriptor-limits.ts'
 import type { DomainGrant, Policy, PolicyOutcome } from './policy.ts'
 import { referencesSecrets } from './api-keys.ts'

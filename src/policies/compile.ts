@@ -7,7 +7,7 @@ import {
   nameOf,
   type RulesBuilder,
   sizeWithoutKeys,
-} from './acceptance.ts'
+} from './rules-builder.ts'
 import { type Candidate, type Candidates, createCandidates } from './candidates.ts'
 import { type GrantIndex, indexGrants } from './check-policy.ts'
 import type { AcceptedSpec, DomainGrant, Policy, PolicyOutcome } from './policy.ts'

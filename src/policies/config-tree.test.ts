@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { worlds } from '../../test/kit/policies/random-policies.ts'
-import { type ParsedRuleFiles, parseRules } from '../limits/rules.ts'
+import { type ParsedRuleFiles, parseRules } from '../limits/parse-rules.ts'
 import { configTreeOf } from './config-tree.ts'
 import { descriptorLimitsOf } from './descriptor-limits.ts'
 import { writeConfig } from './write-config.ts'

@@ -1,7 +1,7 @@
 // The identifiers of the rules of a policy; limiters report hits under them. Pure.
 import { ruleIdOf } from '../limits/rule-id.ts'
 import { listRules } from '../limits/rule-tree.ts'
-import { parseRules } from '../limits/rules.ts'
+import { parseRules } from '../limits/parse-rules.ts'
 import { configTreeOf } from './config-tree.ts'
 import { descriptorLimitsOf } from './descriptor-limits.ts'
 import type { PolicySpec } from './policy.ts'

@@ -1,5 +1,5 @@
 // Skips blocks of a pool after a restore from a backup: blocks that were claimed since the backup
-// are in use, although the restored pool contains them. May be repeated, and may be killed at any
+// are in use, although the restored pool contains them. Can be retried, and killed at any
 // time; concurrent claims, refills and other raises are safe.
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
@@ -22,7 +22,7 @@ const ATTEMPTS_MAX = 100
 
 /**
  * Raises `claimed` of a pool to at least `to`; resolves to the counters before and after. Throws
- * StoreError, after which it may be repeated.
+ * StoreError, after which it can be retried.
  */
 export async function raisePool(
   { codes, raiseClaimed, newWriterId = randomUUID }: RaisePoolDeps,

@@ -32,7 +32,7 @@ export function openProcess(
   return { log, metrics, health: createHealth(dependencies), cleanups: [] }
 }
 
-/** Runs `start`; returns how to stop. If it fails, the cleanups run at once. */
+/** Runs `start`; returns how to stop. If it fails, the cleanups run immediately. */
 export async function startProcess(
   { log, health, cleanups }: Process,
   start: () => Promise<void>,

@@ -56,7 +56,7 @@ const commands = {
   remove: { about: 'removes entries from the list', operands: ['ENTRY...'], flags: sharedFlags },
   list: {
     about: 'prints the entries, or those that block a URL',
-    flags: { match: { about: 'only the entries that block it', value: 'URL' }, ...sharedFlags },
+    flags: { match: { about: 'entries that block this URL', value: 'URL' }, ...sharedFlags },
   },
   import: {
     about: 'adds the entries of a file, one per line, and removes none',
@@ -75,11 +75,11 @@ export const role = defineRole({
     '(sites.example/bad). add and remove change the list. list prints its entries or, with\n' +
     '--match, those that block the URL. import adds the entries of a file, one per line, and\n' +
     'removes none; if a line is faulty, it reports the line and changes nothing, unless\n' +
-    '--skip-faulty is given. The list is the file in BLOCKED_TARGETS, the same as that of the\n' +
-    'service, which reads it within 5 seconds; or, on Kubernetes, ConfigMaps. New entries are\n' +
-    'added to the first ConfigMap that has space; the command must be allowed to get and update\n' +
-    'them. A change is reported to the audit log of the admin API, with the name of the\n' +
-    'operator, by default OPERATOR.',
+    '--skip-faulty is given. The list is the file at BLOCKED_TARGETS. The service must be\n' +
+    'started with the same setting; it applies a change within 5 seconds. On Kubernetes, it is\n' +
+    'in ConfigMaps: new entries are added to the first one that has space, and the command must\n' +
+    'be allowed to get and update them. A change is reported to the audit log of the admin API,\n' +
+    'with the name of the operator, by default OPERATOR.',
   commands,
   settings,
   dependent: [oneListRequired(list, settings)],

@@ -69,10 +69,10 @@ const distinctPorts = dependentSettings(
 export const role = defineRole({
   name: 'controller',
   about:
-    'Keeps the pools of the CodePools in its namespaces full: creates a refill Job when a pool\n' +
-    'needs codes. One replica is the leader, the others are on standby. With ADS_PORT, the\n' +
-    'leader also sends the rules of RateLimitPolicies to limiters. In a pod, only\n' +
-    'REFILL_POD_TEMPLATE, CASSANDRA_CONTACT_POINTS and CASSANDRA_LOCAL_DC are required.',
+    'Refills the pools of its CodePools. One replica is the leader, the others are on standby.\n' +
+    'The leader also sends RateLimitPolicies to limiters (ADS_PORT), and makes pods load\n' +
+    'changed operator lists (LIST_PODS_SELECTOR). In a pod, only REFILL_POD_TEMPLATE,\n' +
+    'CASSANDRA_CONTACT_POINTS and CASSANDRA_LOCAL_DC are required.',
   settings,
   dependent: [
     ...cassandraDependentSettings,

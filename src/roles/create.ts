@@ -183,15 +183,8 @@ function attach(given: {
     importBatch: createBatchImporter({ ...createDeps, ownHosts }),
     isStoreAvailable,
   }
-  const api = {
-    operations,
-    links,
-    reports,
-    imports,
-    readPools: components.pools.report,
-    nowMs,
-    log,
-  }
+  const stores = { links, reports, readPools: components.pools.report }
+  const api = { operations, ...stores, imports, nowMs, log, lists: config, blocked }
   publicHttp.attach({ baseUrl, app: createCreateApp(createAppDeps) })
   adminHttp.attach({
     baseUrl,

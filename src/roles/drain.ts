@@ -1,5 +1,5 @@
-// The sidecar of Envoy. Envoy does not drain by itself: on SIGTERM this role drains it, and exits
-// when no connection is open.
+// Runs beside Envoy, which does not drain by itself: on SIGTERM this role drains it, and exits when
+// no connection is open.
 import { createDrainApp } from '../http/drain/app.ts'
 import { drainEnvoy } from '../drain/drain-envoy.ts'
 import { stopLeftoverEnvoy } from '../drain/stop-leftover.ts'

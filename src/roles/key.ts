@@ -77,11 +77,11 @@ export const role = defineRole({
     'cannot be displayed later. The links that are created with it have the creator ID, by\n' +
     'default a random number. DATE is such as 2027-01-31 or 2027-01-31T12:00:00Z; without it,\n' +
     'the key does not expire. list prints the keys without their hashes. revoke removes keys,\n' +
-    'also their copies under other names; the links of the keys remain. The list is the file in\n' +
-    'API_KEYS, the same as that of the service, which reads it within 5 seconds; or, on\n' +
-    'Kubernetes, Secrets. A new key is added to the first Secret that has space; the command\n' +
-    'must be allowed to get and update them. A change is reported to the audit log of the admin\n' +
-    'API, with the name of the operator, by default OPERATOR.',
+    'also their copies under other names; the links of the keys remain. The list is the file at\n' +
+    'API_KEYS. The service must be started with the same setting; it applies a change within\n' +
+    '5 seconds. On Kubernetes, the list is in Secrets: a new key is added to the first one that\n' +
+    'has space, and the command must be allowed to get and update them. A change is reported to\n' +
+    'the audit log of the admin API, with the name of the operator, by default OPERATOR.',
   commands,
   settings,
   dependent: [oneListRequired(list, settings)],

@@ -56,7 +56,11 @@ const commands = {
     about: 'shows which values of requests had the most denied hits',
     flags: {
       rule: { about: 'only this rule', value: 'PATH' },
-      by: { about: 'order, by default denied', value: 'COUNT', values: ['denied', 'hits'] },
+      by: {
+        about: 'sorts by a count, by default denied',
+        value: 'COUNT',
+        values: ['denied', 'hits'],
+      },
       ...jsonFlag,
     },
   },
@@ -76,10 +80,11 @@ export const role = defineRole({
     'limiter: it counts in its own process.\n' +
     'top shows which values of requests, such as client addresses, had the most denied hits (or\n' +
     'the most hits) at each rule in the last one to two minutes, in the sum of all limiters.\n' +
-    'Values of rules with hashed are shown as hashes. The hits of rare values are estimates.\n' +
-    'Shadow mode admits the denied hits of rules that are marked with shadow.\n' +
+    'Values of rules that set hashed are shown as hashes. The hits of rare values are\n' +
+    'estimates. Rules that are marked with shadow are in shadow mode: their denied hits are\n' +
+    'admitted.\n' +
     'explain shows which rules a descriptor of a domain matches, and how many hits their\n' +
-    'counters have left, by the first limiter. It counts no hit.\n' +
+    'counters have left, as the first limiter counts them. It counts no hit itself.\n' +
     'reset resets these counters, through the admin API of one limiter, which logs it.',
   commands,
   settings,

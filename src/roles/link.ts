@@ -6,7 +6,7 @@ import { changeLinks } from '../clients/change-selected.ts'
 import { createLink, hasNoCreator } from '../clients/create-link.ts'
 import { type BulkRequest, parseBulk } from '../clients/link-arguments.ts'
 import { linkCommands } from '../clients/link-commands.ts'
-import { linkShape } from '../clients/link-shape.ts'
+import { linkShape, shownState } from '../clients/link-shape.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { checkOperator, operatorSetting } from '../http/admin/operator-setting.ts'
 import { apiClientSettings } from '../http/create/client-settings.ts'
@@ -42,8 +42,11 @@ export const role = defineRole({
     'disable and enable take one CODE, or options that select many links: --from-file or, for\n' +
     'disable, --creator or --target-host. Changes of many links skip links that are expired or\n' +
     'deleted. A file has one code, or one line of the output of --json, per line. With --json,\n' +
-    'each link that is found or changed is printed. If a command fails, its error has the\n' +
-    'option that continues it.',
+    'each link that is found or changed is printed. If a command fails, its error names the\n' +
+    'option that continues it.\n\n' +
+    'list, show and `curtail report list` show an active link whose target is blocked with the\n' +
+    'state blocked, if the service has blocked targets. With --json, its state is active, and\n' +
+    'target_blocked is true.',
   commands: linkCommands,
   settings,
   check: parseLinkArgs,
@@ -149,7 +152,7 @@ async function runVerb(
     [
       [
         link.short_code,
-        link.state,
+        shownState(link),
         link.created_at,
         link.expires_at ?? 'never',
         link.creator_id ?? '-',

@@ -7,7 +7,7 @@ import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/dec
 import { createExplainLimits, type ExplainLimits } from '../limiter/decide/explain-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
-import { createStoreReports } from '../limiter/decide/report-store.ts'
+import { createStoreStateReports } from '../limiter/decide/report-store-state.ts'
 import { createLocalShares } from '../limiter/decide/local-shares.ts'
 import { createResetLimits, type ResetLimits } from '../limiter/decide/reset-limits.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
@@ -157,7 +157,10 @@ function openStore(context: Context, plan: RedisPlan): LimiterStore {
     health.note('redis', state)
     for (const update of healthListeners) update()
   })
-  const { listenersOf, onFailure, onOpenChange } = createStoreReports({ ...context, storeHealth })
+  const { listenersOf, onFailure, onOpenChange } = createStoreStateReports({
+    ...context,
+    storeHealth,
+  })
   const watchOf = (redis: string) => ({ ...listenersOf(redis), onReload: logReloads(log, redis) })
   const connection = connectRedis(plan.main, watchOf('counters'))
   const perSecond = plan.perSecond && connectRedis(plan.perSecond, watchOf('per-second'))

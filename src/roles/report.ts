@@ -8,6 +8,7 @@ import {
   type ReportReader,
   reportShape,
 } from '../clients/reports.ts'
+import { shownState } from '../clients/link-shape.ts'
 import { untilAborted } from '../clients/until-aborted.ts'
 import { parseDuration } from '../config/duration-setting.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
@@ -29,7 +30,7 @@ const commands = {
     flags: {
       code: { about: 'reports of this code', value: 'CODE' },
       reason: { about: 'reports with this reason', value: 'REASON', values: reportReasons },
-      since: { about: 'reports of this time, such as 24h or 7d', value: 'DURATION' },
+      since: { about: 'reports of the last DURATION, such as 24h or 7d', value: 'DURATION' },
       limit: { about: `maximum number of reports, by default ${LIMIT_DEFAULT}`, value: 'N' },
       codes: { about: 'prints only the codes, each once' },
       ...jsonFlag,
@@ -45,8 +46,8 @@ type ListFlags = Extract<Arguments, { command: 'list' }>['flags']
 export const role = defineRole({
   name: 'report',
   about:
-    'list prints each report with the state and the target that the link has now. With --codes,\n' +
-    '`curtail link disable --from-file=-` reads the output. Reports expire after 90 days.',
+    'list prints each report with the state and the target that the link has now. The output of\n' +
+    '--codes is the input of `curtail link disable --from-file=-`. Reports expire after 90 days.',
   commands,
   settings: clientSettings,
   check: parseReportArgs,
@@ -149,7 +150,7 @@ function renderJson(report: ListedReport, link: ReportedLink): string {
   return `${escapeInvisible(renderJsonLines([{ ...report, link }]).trimEnd())}\n`
 }
 
-const stateOf = (link: ReportedLink) => link?.state ?? 'not found'
+const stateOf = (link: ReportedLink) => (link === null ? 'not found' : shownState(link))
 
 const HEADINGS = ['TIME', 'ID', 'CODE', 'REASON', 'STATE', 'TARGET']
 /** Equal on every page: of a time, an id, a code, a reason and a state. */

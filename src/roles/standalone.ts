@@ -281,7 +281,7 @@ function attach(given: AppDeps): Background[] {
 }
 
 function adminAppOf(given: AppDeps & { finder: LinkFinder; imports: AdminApiDeps['imports'] }) {
-  const { config, components, baseUrl, finder, service, imports } = given
+  const { config, components, baseUrl, finder, service, imports, blocked } = given
   const { health, metrics, log } = service
   const { links, reports, pools } = components
   const nowMs = Date.now
@@ -290,7 +290,8 @@ function adminAppOf(given: AppDeps & { finder: LinkFinder; imports: AdminApiDeps
     return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })
-  const apiDeps = { operations, links, reports, imports, readPools: pools.report, nowMs, log }
+  const stores = { links, reports, readPools: pools.report }
+  const apiDeps = { operations, ...stores, imports, nowMs, log, lists: config, blocked }
   const api = { api: adminRoutes(apiDeps, baseUrl), changesLinks: true }
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, ...api })
 }

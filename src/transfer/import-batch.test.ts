@@ -18,6 +18,14 @@ test('a batch has one result per row, in order; a bad row does not fail the othe
   )
 })
 
+test('a row may have target_blocked, as the admin API prints it', async () => {
+  const importBatch = createBatchImporter(createImporter().deps)
+  const rowsOf = (target_blocked: unknown) => importBatch([{ ...row(), target_blocked }])
+  expect(await rowsOf('yes')).toMatchObject([{ result: 'invalid' }])
+  expect(await rowsOf(true)).toMatchObject([{ result: 'created' }])
+  expect(await rowsOf(undefined)).toMatchObject([{ result: 'exists' }])
+})
+
 test('of several rows with one code in a batch, the first one wins', async () => {
   const { deps } = createImporter()
   const find = async (code: string) => {

@@ -41,6 +41,7 @@ const rowShape = z
       expires_at: timeOf('expires_at'),
       creator_id: creatorId.nullish(),
       state: z.enum(states, { error: `state must be one of ${states.join(', ')}` }).nullish(),
+      target_blocked: z.boolean({ error: 'target_blocked must be true or false' }).optional(),
     },
     {
       error: (issue) =>
@@ -50,8 +51,16 @@ const rowShape = z
     },
   )
   .transform((row) => {
-    const { long_url = null, creator_id = null } = row
-    return { ...row, long_url, creator_id, state: row.state ?? 'active' }
+    // The list of blocked targets of this service decides, not that of another one.
+    const { short_code, long_url = null, created_at, expires_at, creator_id = null } = row
+    return {
+      short_code,
+      long_url,
+      created_at,
+      expires_at,
+      creator_id,
+      state: row.state ?? 'active',
+    }
   })
 
 /** A row; its times are RFC 3339 in UTC with milliseconds, or `null`. */

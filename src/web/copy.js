@@ -10,16 +10,20 @@ function element(id) {
   return found
 }
 
-const strings = JSON.parse(element('create').dataset.strings ?? '')
+const source = /** @type {HTMLElement | null} */ (document.querySelector('[data-strings]'))
+const strings = JSON.parse(source?.dataset.strings ?? '')
 const statusLine = element('status')
-const main = element('copy')
+/** Absent on the page without a form. */
+const main = document.getElementById('copy')
 
-main.hidden = false
+if (main !== null) {
+  main.hidden = false
+  document.addEventListener('link-created', () => void (main.textContent = strings.copy))
+}
 document.addEventListener('click', ({ target }) => {
   const button = /** @type {Element} */ (target).closest('button.copy')
   if (button !== null) void copyLink(button)
 })
-document.addEventListener('link-created', () => void (main.textContent = strings.copy))
 
 /** @param {HTMLButtonElement} button */
 async function copyLink(button) {

@@ -1,5 +1,5 @@
 // The recent links of this browser: kept in its storage, shown below the form, and never sent. The
-// page works without this file, and without storage.
+// page works without this file, and without storage. It has no form if links require an API key.
 
 const STORAGE_KEY = 'curtail.recent-links'
 const LINKS_MAX = 20
@@ -20,8 +20,9 @@ const section = element('recent')
 const list = element('recent-list')
 const clear = element('recent-clear')
 const statusLine = element('status')
-const urlInput = element('long_url')
-const strings = JSON.parse(element('create').dataset.strings ?? '')
+const afterList = document.getElementById('long_url') ?? element('main')
+const source = /** @type {HTMLElement | null} */ (document.querySelector('[data-strings]'))
+const strings = JSON.parse(source?.dataset.strings ?? '')
 
 document.addEventListener('link-created', (event) => {
   const { detail } = /** @type {CustomEvent<RecentLink>} */ (event)
@@ -37,7 +38,7 @@ clear.addEventListener('click', () => {
   writeLinks([])
   showLinks([])
   statusLine.textContent = clear.dataset.cleared ?? ''
-  urlInput.focus()
+  afterList.focus()
 })
 showLinks(readLinks())
 

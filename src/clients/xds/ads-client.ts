@@ -15,6 +15,7 @@ import {
 } from '../../protobuf/discovery.ts'
 import { monotonicMs, pause } from '../../resilience/deadline.ts'
 import { messageOf } from '../../resilience/message-of.ts'
+import { createStartPeriod } from '../../resilience/start-period.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { runAdsStream, STOPPING, type StreamFailure } from './ads-stream.ts'
@@ -51,7 +52,7 @@ export interface AdsClientDeps {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   /** The timeout of connecting. @default 10,000 */
   readonly connectMsMax?: number
-  /** So long after the start, a server that cannot be connected is no warning. @default 60,000 */
+  /** So long after the start, an unreachable server is no warning. @default 60,000 */
   readonly startMsMax?: number
   /** @default Math.random */
   readonly random?: () => number
@@ -68,20 +69,16 @@ export interface AdsClient {
 type Arrived = DiscoveryResponse & { readonly stream: number }
 
 const CONNECT_MS_MAX = 10_000
-/** A server that is installed together with this process may start so much later. */
-const START_MS_MAX = 60_000
 
 /** Starts the client; it connects in the background. */
 export function openAdsClient(deps: AdsClientDeps): AdsClient {
-  const { config, metrics, startMsMax = START_MS_MAX, random = Math.random } = deps
+  const { config, metrics, random = Math.random } = deps
   for (const reason of failureReasons) metrics.xdsFailures.inc({ reason }, 0)
   for (const result of ['ack', 'nack']) metrics.xdsResponses.inc({ result }, 0)
-  const startedMs = monotonicMs()
-  let isStarting = true
-  const report = ({ reason, message }: StreamFailure, retryMs?: number) => {
+  const start = createStartPeriod(deps.startMsMax)
+  const report = ({ reason, message, ...failure }: StreamFailure, retryMs?: number) => {
     metrics.xdsFailures.inc({ reason })
-    isStarting &&= reason === 'connect' && monotonicMs() - startedMs < startMsMax
-    const level = isStarting ? 'info' : 'warn'
+    const level = start.levelOf(failure.isUnreachable === true)
     deps.log[level]({ reason, ...(retryMs !== undefined && { retryMs }) }, message)
     deps.onFailure()
   }
@@ -89,7 +86,9 @@ export function openAdsClient(deps: AdsClientDeps): AdsClient {
   let attempt = new AbortController()
   /** The last valid contents of the TLS files. */
   let usedTls: TlsMaterial | undefined
-  const subscription = createSubscription(deps)
+  const subscription = createSubscription(deps, () => {
+    start.end()
+  })
   const files = tlsFilesOf(config)
   const runOnce = async (signal: AbortSignal): Promise<StreamFailure | undefined> => {
     try {
@@ -179,7 +178,7 @@ function nodeOf(config: XdsConfig) {
 }
 
 /** Connects the state machine of the subscription to streams and to `apply`. */
-function createSubscription(deps: AdsClientDeps) {
+function createSubscription(deps: AdsClientDeps, onConnected: () => void) {
   const { config, typeUrl, apply, metrics, log } = deps
   const reporting = createReportSender(deps.reports)
   const node = nodeOf(config)
@@ -214,12 +213,12 @@ function createSubscription(deps: AdsClientDeps) {
   return {
     /** The callbacks of the next stream. */
     open() {
-      stream += 1
-      const own = stream
+      const own = ++stream
       return {
         onOpen: (send: (request: Buffer) => void) => {
           sendBytes = send
           openedAtMs = monotonicMs()
+          onConnected()
           metrics.xdsConnected.set(1)
           log.info({ server: config.CONFIG_GRPC_XDS_SERVER_URL }, 'xDS server connected')
           dispatch({ kind: 'opened', stream: own })

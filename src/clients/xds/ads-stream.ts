@@ -9,6 +9,7 @@ import type { ChannelCredentials, Client, ServiceError, StatusObject } from '@gr
 import type { TlsMaterial } from '../../process/tls-files.ts'
 import { ADS_METHOD } from '../../protobuf/discovery.ts'
 import { WireError } from '../../protobuf/wire-reader.ts'
+import { isUnreachable } from '../../resilience/start-period.ts'
 import type { FailureReason } from './retry-delay.ts'
 import type { XdsConfig } from './settings.ts'
 
@@ -17,6 +18,8 @@ export interface StreamFailure {
   readonly reason: FailureReason
   /** One sentence with the setting to check. */
   readonly message: string
+  /** Whether no server was reached: it may not have started yet. */
+  readonly isUnreachable?: boolean
 }
 
 /** What to open, and what to call. */
@@ -56,6 +59,8 @@ const UNREAD_REQUESTS_MAX = 16
 const DETAILS_LENGTH_MAX = 500
 /** The causes if the server closes a connection before it sends its settings. */
 const CLOSED_BY_SERVER = /\balert\b|ECONNRESET|EPIPE|Failed to connect/
+/** What else grpc-js reports if it reaches no server. */
+const UNREACHABLE = /^no connection within|Name resolution failed/
 /** Time within which the server completes the stream after the last request. */
 const COMPLETE_MS_MAX = 500
 
@@ -240,7 +245,11 @@ function connectFailure(
   const tlsNames = usesTls ? ', CONFIG_GRPC_XDS_SERVER_TLS_* and CONFIG_GRPC_XDS_CLIENT_TLS_*' : ''
   const names = `CONFIG_GRPC_XDS_SERVER_URL, CONFIG_GRPC_XDS_SERVER_USE_TLS${tlsNames}`
   const problem = `cannot connect to the xDS server ${url} (${cause})${certificateHint(tls, cause)}`
-  return { reason: 'connect', message: `${problem}: check ${names}` }
+  return {
+    reason: 'connect',
+    message: `${problem}: check ${names}`,
+    isUnreachable: isUnreachable({ message: cause }) || UNREACHABLE.test(cause),
+  }
 }
 
 /**

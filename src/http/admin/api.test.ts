@@ -20,9 +20,12 @@ async function disable(result: LinkResult) {
   const readPools = () => Promise.resolve([])
   const reports = createMemoryReportStore()
   const deps = { operations, links, reports, imports, readPools, nowMs: Date.now }
+  const log = { info: () => undefined }
+  const lists = { API_KEYS: undefined, BLOCKED_TARGETS: undefined }
+  const blocked = { has: () => undefined }
   const app = bareApp().use(
     '/admin',
-    adminRoutes({ ...deps, log: { info: () => undefined } }, 'https://curtail.example'),
+    adminRoutes({ ...deps, log, lists, blocked }, 'https://curtail.example'),
   )
   const { url, close } = await serveApp(app)
   cleanUps.push(close)

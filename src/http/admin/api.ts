@@ -3,7 +3,6 @@ import { type Request, type Response, Router } from 'express'
 import { isCode } from '../../links/alias.ts'
 import type { ScannedStore } from '../../links/link-store.ts'
 import type { ReportStore } from '../../links/report-store.ts'
-import type { Clock } from '../../resilience/deadline.ts'
 import type { LinkResult, LinkOperations } from '../../admin/set-link-state.ts'
 import type { PoolStatus } from '../../pools/watch-pools.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
@@ -13,19 +12,19 @@ import { recordAction, recordFaults } from './audit.ts'
 import { importLinks, type ImportRouteDeps } from './import-links.ts'
 import { listLinks } from './list-links.ts'
 import { actionRoutes, type ActionDeps } from './post-action.ts'
-import { renderLink } from './render-link.ts'
+import { renderLink, type RenderDeps } from './render-link.ts'
 import { listReports, showReport } from './reports.ts'
 
 /** Dependencies of the admin API. */
-export interface AdminApiDeps {
+export interface AdminApiDeps extends RenderDeps {
   readonly operations: LinkOperations
   readonly links: ScannedStore
   readonly reports: Pick<ReportStore, 'find' | 'list'>
   /** Reads the status of the pools. Throws StoreError. */
   readonly readPools: () => Promise<readonly PoolStatus[]>
-  readonly nowMs: Clock
   readonly imports: ImportRouteDeps
   readonly log: ActionDeps['log']
+  readonly lists: NonNullable<ActionDeps['lists']>
 }
 
 const unavailable = {
@@ -35,7 +34,7 @@ const unavailable = {
 
 /** The routes under `/admin`. */
 export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
-  const { operations, nowMs } = deps
+  const { operations, log, lists } = deps
   const router = Router({ strict: true, caseSensitive: true })
   const respond = (res: Response, result: LinkResult, erased = false) => {
     recordAction(res, { outcome: result.kind === 'link' ? 'success' : result.kind })
@@ -46,7 +45,7 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
     } else if (erased) {
       res.status(204).end()
     } else {
-      res.set('Cache-Control', 'no-store').json(renderLink(result.link, nowMs()))
+      res.set('Cache-Control', 'no-store').json(renderLink(result.link, deps))
     }
   }
   const onLink = (operate: (code: string) => Promise<LinkResult>, erased = false) =>
@@ -54,7 +53,7 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
       const { code } = req.params
       respond(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
     })
-  router.use(actionRoutes({ log: deps.log, baseUrl }))
+  router.use(actionRoutes({ log, baseUrl, lists }))
   router.get('/links', listLinks(deps, baseUrl))
   router.post('/links/import', importLinks(deps.imports, baseUrl))
   router.get('/links/:code', onLink(operations.show))

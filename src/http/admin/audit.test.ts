@@ -31,7 +31,10 @@ async function open(change: Partial<AdminApiDeps> = {}, onChanged = () => true) 
   const imports = { importBatch: () => Promise.resolve([]) }
   const readPools = () => Promise.resolve([])
   const reports = createMemoryReportStore()
-  const deps = { operations, links, reports, imports, readPools, nowMs: Date.now, ...change }
+  const lists = { API_KEYS: undefined, BLOCKED_TARGETS: undefined }
+  const blocked = { has: () => undefined }
+  const stores = { links, reports, readPools, lists, blocked }
+  const deps = { operations, imports, nowMs: Date.now, ...stores, ...change }
   const lines: Record<string, unknown>[] = []
   const info = (fields: object, msg: string) => void lines.push({ ...fields, msg })
   const ignore = () => undefined

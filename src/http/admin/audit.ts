@@ -1,5 +1,5 @@
 // The audit log: one line for each change of links that is requested through the admin API, also
-// if it is rejected or fails. The name of the operator is what the client sends: it is not proof.
+// if it is rejected or fails. The client chooses the name of the operator, so it proves nothing.
 // post-action.ts writes the lines of changes of operator lists.
 import type { ServerResponse } from 'node:http'
 import type { Request, RequestHandler, Response } from 'express'

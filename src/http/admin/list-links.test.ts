@@ -8,7 +8,7 @@ import { createLinkOperations } from '../../admin/set-link-state.ts'
 import type { ScannedStore } from '../../links/link-store.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import { bareApp } from '../bare-app.ts'
-import { adminRoutes } from './api.ts'
+import { type AdminApiDeps, adminRoutes } from './api.ts'
 
 const cleanUps: (() => unknown)[] = []
 afterEach(() => {
@@ -16,16 +16,21 @@ afterEach(() => {
 })
 
 /** An admin API on a store in memory. */
-async function open(replaced: Partial<ScannedStore> = {}) {
+async function open(
+  replaced: Partial<ScannedStore> = {},
+  blocked: AdminApiDeps['blocked'] = { has: () => undefined },
+) {
   const links = { ...createMemoryLinkStore(), ...replaced }
   const nowMs = () => 1_790_000_001_000
   const operations = createLinkOperations({ links, nowMs, onChanged: () => true })
   const imports = { importBatch: () => Promise.reject(new Error('not in use')) }
   const reports = createMemoryReportStore()
   const deps = { operations, links, reports, imports, readPools: () => Promise.resolve([]), nowMs }
+  const log = { info: () => undefined }
+  const lists = { API_KEYS: undefined, BLOCKED_TARGETS: undefined }
   const app = bareApp().use(
     '/admin',
-    adminRoutes({ ...deps, log: { info: () => undefined } }, 'https://curtail.example'),
+    adminRoutes({ ...deps, log, lists, blocked }, 'https://curtail.example'),
   )
   const { url, close } = await serveApp(app)
   cleanUps.push(close)
@@ -55,6 +60,32 @@ test('each link of a page is in the format of the single link', async () => {
     ['-1', 'disabled'],
     [null, 'deleted'],
   ])
+})
+
+test('each link states whether its target is blocked; not without a list or a target', async () => {
+  const evil = sampleLink({ code: 'a', longUrl: 'https://evil.example/' })
+  const isEvil = (longUrl: string) => longUrl === evil.longUrl
+  const shown = async (blocked: AdminApiDeps['blocked']) => {
+    const { links, send } = await open({}, blocked)
+    await links.insertIfAbsent(evil)
+    await links.insertIfAbsent(sampleLink({ code: 'b' }))
+    await links.insertIfAbsent(sampleLink({ code: 'c' }))
+    await links.erase({ code: 'c', deletedAtMs: 1 })
+    const { body } = await send('/links')
+    const single = await Promise.all(
+      ['a', 'b', 'c'].map(async (code) => (await send(`/links/${code}`)).body),
+    )
+    expect(body['links']).toEqual(single)
+    return single.map((link) => [link['state'], link['target_blocked']])
+  }
+  expect(await shown({ has: isEvil })).toEqual([
+    ['active', true],
+    ['active', false],
+    ['deleted', undefined],
+  ])
+  expect((await shown({ has: () => undefined })).map(([, value]) => value)).toEqual(
+    Array.from({ length: 3 }),
+  )
 })
 
 test('next is the last code of a full page, and null on the last page', async () => {

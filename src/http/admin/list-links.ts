@@ -2,18 +2,17 @@
 import type { RequestHandler } from 'express'
 import { CODE_LENGTH_MAX, isCode } from '../../links/alias.ts'
 import { SCAN_PAGE_MAX, type ScannedStore, type ScanPage } from '../../links/link-store.ts'
-import type { Clock } from '../../resilience/deadline.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { invalidRequest } from '../field-faults.ts'
 import { type FieldFault, sendProblem } from '../problem.ts'
-import { renderPage } from './render-link.ts'
+import { type RenderDeps, renderPage } from './render-link.ts'
 
 const LIMIT_DEFAULT = 100
 const names: ReadonlySet<string> = new Set(['after', 'limit'])
 
 /** Responds with a page of links. */
 export function listLinks(
-  deps: { readonly links: ScannedStore; readonly nowMs: Clock },
+  deps: RenderDeps & { readonly links: ScannedStore },
   baseUrl: string,
 ): RequestHandler {
   return async (req, res) => {
@@ -28,7 +27,7 @@ export function listLinks(
       sendProblem(res, { name: 'store-unavailable', detail }, baseUrl)
       return
     }
-    res.set('Cache-Control', 'no-store').json(renderPage(links, page.max, deps.nowMs()))
+    res.set('Cache-Control', 'no-store').json(renderPage(links, page.max, deps))
   }
 }
 

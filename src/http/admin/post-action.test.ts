@@ -6,13 +6,14 @@ import { createHealth } from '../../process/health.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { createAdminApp } from './app.ts'
-import { actionRoutes } from './post-action.ts'
+import { actionRoutes, type ListPaths } from './post-action.ts'
 
 const cleanUps: (() => unknown)[] = []
 afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp()
 })
 
+const UNSET_SETTING = 'Curtail-Unset-Setting'
 const JSON_TYPE = 'application/json'
 const created = {
   ...{ action: 'key-create', keys: ['shop'], creator: '42', count: 1, outcome: 'success' },
@@ -20,13 +21,13 @@ const created = {
 const added = { action: 'block-add', targets: ['evil.example'], count: 1, outcome: 'success' }
 
 /** The admin port of a controller, and the lines of its log; `address` replaces the client's. */
-async function open(address?: string) {
+async function open({ address, lists }: { address?: string; lists?: ListPaths } = {}) {
   const lines: Record<string, unknown>[] = []
   const info = (fields: object, msg: string) => void lines.push({ ...fields, msg })
   const ignore = () => undefined
   const others = { debug: ignore, warn: ignore, error: ignore }
   const log = { info, ...others } as unknown as Parameters<typeof createAdminApp>[0]['log']
-  const api = actionRoutes({ log, baseUrl: 'https://curtail.example' })
+  const api = actionRoutes({ log, baseUrl: 'https://curtail.example', ...(lists && { lists }) })
   const about = { health: createHealth([]), metrics: createMetrics(), token: undefined }
   const app = bareApp()
   app.use((req, _res, next) => {
@@ -48,7 +49,7 @@ async function open(address?: string) {
     })
     const content = await response.text()
     const problem = content === '' ? {} : (JSON.parse(content) as Record<string, unknown>)
-    return { status: response.status, problem }
+    return { status: response.status, problem, unset: response.headers.get(UNSET_SETTING) }
   }
   return { send, lines }
 }
@@ -61,10 +62,21 @@ test.each([
   [{ action: 'block-import', targets: [], count: 0, outcome: 'success' }],
 ])('%j is written as it was reported', async (action) => {
   const { send, lines } = await open()
-  expect(await send(action)).toEqual({ status: 204, problem: {} })
+  expect(await send(action)).toEqual({ status: 204, problem: {}, unset: null })
   const client = { operator: 'ann', address: '127.0.0.1' }
   const msg = 'operator action'
   expect(lines).toEqual([{ ...action, ...client, msg }])
+})
+
+test.each([
+  [created, { API_KEYS: undefined, BLOCKED_TARGETS: 'b.txt' }, 'API_KEYS'],
+  [created, { API_KEYS: 'k', BLOCKED_TARGETS: undefined }, null],
+  [added, { API_KEYS: 'k', BLOCKED_TARGETS: undefined }, 'BLOCKED_TARGETS'],
+  [added, { API_KEYS: undefined, BLOCKED_TARGETS: 'b.txt' }, null],
+])('the response to %j of a process with the lists %j names %j', async (action, lists, setting) => {
+  const { send, lines } = await open({ lists })
+  expect(await send(action)).toEqual({ status: 204, problem: {}, unset: setting })
+  expect(lines).toHaveLength(1)
 })
 
 const hash = 'a'.repeat(64)
@@ -126,7 +138,7 @@ test.each([
   ['127.0.0.1', 404],
 ])('a request from %s that would change a link gets %i, and is not written', async (...given) => {
   const [address, status] = given
-  const { send, lines } = await open(address)
+  const { send, lines } = await open({ address })
   const deletion = { method: 'DELETE', path: '/links/abc' }
   expect((await send(undefined, deletion)).status).toBe(status)
   await new Promise((resolve) => setTimeout(resolve, 50)) // the response is closed
@@ -140,7 +152,7 @@ test.each([
   ['::ffff:127.0.0.1', 204],
   ['::1', 204],
 ])('without a token, a connection from %s gets %i', async (address, status) => {
-  const { send, lines } = await open(address)
+  const { send, lines } = await open({ address })
   expect((await send(added)).status).toBe(status)
   expect(lines).toHaveLength(status === 204 ? 1 : 0)
 })

@@ -73,11 +73,22 @@ const rule: BodyRule = {
   body: 'The body must be a JSON object with the member action',
 }
 
+/** The lists of a process: the values of these settings. */
+export interface ListPaths {
+  readonly API_KEYS: string | undefined
+  readonly BLOCKED_TARGETS: string | undefined
+}
+
 /** Dependencies of the route. */
 export interface ActionDeps {
   readonly log: Pick<Log, 'info'>
   readonly baseUrl: string
+  /** Absent in a process that never reads the lists, such as the controller. */
+  readonly lists?: ListPaths
 }
+
+/** A header of the response: the setting without which the process does not read the list. */
+const UNSET_SETTING = 'Curtail-Unset-Setting'
 
 /** The route. */
 export function actionRoutes(deps: ActionDeps): Router {
@@ -91,6 +102,9 @@ export function actionRoutes(deps: ActionDeps): Router {
     }
     const requestId = res.getHeader('X-Request-Id')
     deps.log.info({ ...read.action, ...clientOf(req), requestId }, 'operator action')
+    const setting = read.action.action.startsWith('key-') ? 'API_KEYS' : 'BLOCKED_TARGETS'
+    if (deps.lists !== undefined && deps.lists[setting] === undefined)
+      res.set(UNSET_SETTING, setting)
     res.status(204).end()
   })
   rejectOtherMethods(router, { '/actions': 'POST' }, deps.baseUrl)

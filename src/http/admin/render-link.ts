@@ -1,5 +1,6 @@
 // The admin API's format of a link, which `curtail export` writes and `curtail import` reads.
 import { type Link, stateOf } from '../../links/link.ts'
+import type { Clock } from '../../resilience/deadline.ts'
 
 /** A link in the admin API's format. */
 export interface RenderedLink {
@@ -11,25 +12,36 @@ export interface RenderedLink {
   /** Decimal: a 64-bit integer may exceed the numbers that JSON readers represent exactly. */
   readonly creator_id: string | null
   readonly state: string
+  /** Absent if it is unknown: the process has no blocked targets, or the link has no target. */
+  readonly target_blocked?: boolean
 }
 
-/** Renders a link with its state at `nowMs`. */
-export function renderLink(link: Link, nowMs: number): RenderedLink {
+/** What a rendered link depends on. */
+export interface RenderDeps {
+  readonly nowMs: Clock
+  /** The list of blocked targets; `has` returns `undefined` if the process has no entries. */
+  readonly blocked: { readonly has: (longUrl: string) => boolean | undefined }
+}
+
+/** Renders a link with its present state. */
+export function renderLink(link: Link, { nowMs, blocked }: RenderDeps): RenderedLink {
   const { code, longUrl, createdAtMs, expiresAtMs, creatorId } = link
+  const isBlocked = longUrl === null ? undefined : blocked.has(longUrl)
   return {
     short_code: code,
     long_url: longUrl,
     created_at: timeOf(createdAtMs),
     expires_at: expiresAtMs === null ? null : timeOf(expiresAtMs),
     creator_id: creatorId === null ? null : String(creatorId),
-    state: stateOf(link, nowMs),
+    state: stateOf(link, nowMs()),
+    ...(isBlocked !== undefined && { target_blocked: isBlocked }),
   }
 }
 
 /** A page of links; `next` is the `after` of the next page, and `null` on the last page. */
-export function renderPage(links: readonly Link[], max: number, nowMs: number) {
+export function renderPage(links: readonly Link[], max: number, deps: RenderDeps) {
   return {
-    links: links.map((link) => renderLink(link, nowMs)),
+    links: links.map((link) => renderLink(link, deps)),
     next: links.length < max ? null : (links.at(-1)?.code ?? null),
   }
 }

@@ -15,7 +15,7 @@ import { fill, stringsFor } from '../pages/strings/negotiate.ts'
 import { sendProblem } from '../problem.ts'
 import { readBody } from '../read-body.ts'
 import { abuseFormOf, parseAbuseForm, type ParsedAbuseForm } from './abuse-form.ts'
-import { boundInserts, type InsertReport } from './abuse-insert.ts'
+import { boundReportInserts, type InsertReport } from './bound-report-inserts.ts'
 import { formType, notForm } from './decode-form.ts'
 import { isEncoded } from './post-link.ts'
 
@@ -52,7 +52,7 @@ interface Rejection extends Omit<AbuseView, 'strings'> {
 
 /** The handler of POST /abuse. */
 export function postAbuse(deps: AbuseRouteDeps) {
-  const insert = boundInserts(deps.reports)
+  const insert = boundReportInserts(deps.reports)
   return async (req: Request, res: Response): Promise<void> => {
     const strings = stringsFor(req)
     const reject = (rejection: Rejection) => {

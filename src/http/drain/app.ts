@@ -1,5 +1,5 @@
-// The sidecar's port: probes and metrics. It is open to every scraper, so no request changes any
-// state: only SIGTERM starts a drain.
+// The port of the role `drain`: probes and metrics. It is open to every scraper, so no request
+// changes any state: only SIGTERM starts a drain.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../telemetry/log.ts'

@@ -16,7 +16,10 @@ export function renderRoute({ method, path }: PlacedOperation): Html {
   >`
 }
 
-/** Renders the operation without its title: the reference is left, the commands are right. */
+/**
+ * Renders the operation without its title: the reference in the left column, the commands in the
+ * right one.
+ */
 export function renderOperation(document: OpenApiDocument, placed: PlacedOperation): Html {
   const { operation } = placed
   return html`<div class="columns">

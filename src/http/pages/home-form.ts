@@ -136,7 +136,8 @@ function fault(view: FormView, name: FormControl): Html {
   return html`<p class="fault" id="${name}-fault">${view.faults[name]}</p>`
 }
 
-function scriptStrings({ locale, home, result, faults, messages, script }: Strings) {
+/** The strings of the scripts, which an element of the page has as `data-strings`. */
+export function scriptStrings({ locale, home, result, faults, messages, script }: Strings) {
   const { submit } = home
   const { copy, never } = result
   const { retryAt, ...others } = script

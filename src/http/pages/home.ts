@@ -1,7 +1,7 @@
 // The home page, with the form that creates a link. It works without JavaScript; the scripts only
 // avoid the reload, check the alias, and fill the elements that are rendered here.
 import { html, type Html, renderCode } from './html.ts'
-import { type FormView, renderForm } from './home-form.ts'
+import { type FormView, renderForm, scriptStrings } from './home-form.ts'
 import { renderLayout } from './layout.ts'
 import type { Strings } from './strings/en.ts'
 import { fill } from './strings/negotiate.ts'
@@ -9,7 +9,10 @@ import { fill } from './strings/negotiate.ts'
 /** The content of the page. */
 export interface HomeView extends FormView {
   readonly created?: ShownLink
-  /** Whether creates require an API key, which a browser does not send: there is no form. */
+  /**
+   * Whether creates require an API key, which a browser does not send: there is no form. The links
+   * that the browser has created before stay on the page.
+   */
   readonly isKeyRequired?: boolean
 }
 
@@ -31,7 +34,11 @@ export function renderHomePage(view: HomeView): string {
   return renderLayout({
     title: created ? createdTitle : isFaulty ? faultyTitle : title,
     style: 'form.css',
-    scripts: isKeyRequired ? [] : ['page.js', 'form-alias.js', 'recent.js', 'copy.js'],
+    scripts: [
+      ...(isKeyRequired ? [] : (['page.js', 'form-alias.js'] as const)),
+      'recent.js',
+      'copy.js',
+    ],
     summary: { description: lead, url: `${view.baseUrl}/` },
     strings,
     main: html`<section class="intro">
@@ -41,16 +48,18 @@ export function renderHomePage(view: HomeView): string {
       ${
         isKeyRequired
           ? renderKeyNotice(strings)
-          : html`${renderResult(strings, created)} ${renderForm(view)} ${renderRecent(strings)}`
-      }`,
+          : html`${renderResult(strings, created)} ${renderForm(view)}`
+      }
+      ${renderRecent(strings, isKeyRequired)}`,
   })
 }
 
 function renderKeyNotice({ home, layout }: Strings): Html {
   return html`<section class="card lone">
-    <p>${renderCode(home.keyRequired)}</p>
-    <p><a href="/docs">${layout.reference}</a></p>
-  </section>`
+      <p>${renderCode(home.keyRequired)}</p>
+      <p><a href="/docs">${layout.reference}</a></p>
+    </section>
+    <p class="visually-hidden" id="status" role="status"></p>`
 }
 
 function renderResult(strings: Strings, created: ShownLink | undefined): Html {
@@ -96,9 +105,16 @@ function renderQr({ result }: Strings, created: ShownLink | undefined): Html {
   </div>`
 }
 
-/** Filled by recent.js from this browser's storage. */
-function renderRecent({ home }: Strings): Html {
-  return html`<section class="card recent" id="recent" aria-labelledby="recent-title" hidden>
+/** Filled by recent.js from this browser's storage. Without a form, it has the strings. */
+function renderRecent(strings: Strings, hasStrings: boolean): Html {
+  const { home } = strings
+  return html`<section
+    class="card recent"
+    id="recent"
+    aria-labelledby="recent-title"
+    ${hasStrings && html`data-strings="${JSON.stringify(scriptStrings(strings))}"`}
+    hidden
+  >
     <h2 id="recent-title">${home.recent}</h2>
     <p class="hint">${home.recentHint}</p>
     <ol id="recent-list"></ol>

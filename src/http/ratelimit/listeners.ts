@@ -28,7 +28,7 @@ export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
     readonly PROMETHEUS_ADDR: { readonly host: string | undefined; readonly port: number }
     readonly PROMETHEUS_PATH: string
   }
-  /** Gets the function that drains the opened listeners. */
+  /** Called with the function that drains the opened listeners. */
   readonly onOpened: (drain: () => Promise<void>) => void
 }
 

@@ -1,6 +1,6 @@
 // The reference's fields are rendered in its format; our own fields are last.
 import { expect, test } from '@jest/globals'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import { renderRules } from './render-rules.ts'
 
 const rulesOf = (yaml: string) => {

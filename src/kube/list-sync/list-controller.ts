@@ -1,6 +1,6 @@
 // The controller of operator lists: after each change of one, the leader annotates the pods that
-// mount it, so that the kubelets update the mounted files at once. Without it, they do so within
-// about 90 s.
+// mount it, so that the kubelets update the mounted files immediately. Without it, they do so
+// within about 90 s.
 import type { Process } from '../../process/open-process.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'

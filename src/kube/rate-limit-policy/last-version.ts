@@ -37,8 +37,8 @@ export interface LastVersion {
   /** Stores `version` with `accepted` as soon as the rate allows it, unless a newer one follows. */
   readonly record: (version: CompiledVersion, accepted: readonly UnreportedSpec[]) => void
   /**
-   * Stores the newest version if the Secret contains another. To be repeated, because others can
-   * change the Secret. Rejects on abort, or a defect.
+   * Stores the newest version if the Secret contains another. Call it periodically, because
+   * other clients can change the Secret. Rejects on abort, or a defect.
    */
   readonly write: (signal: AbortSignal) => Promise<ReconcileResult>
 }

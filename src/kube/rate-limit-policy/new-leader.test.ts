@@ -1,5 +1,6 @@
 // A new leader sends no version that is older than those of its predecessor: neither if its watch
-// lags, nor if the predecessor reported nothing. The API server is a function; time is simulated.
+// lags, nor if the predecessor reported nothing. It repeats no line of the log. The API server is
+// a function; time is simulated.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -8,6 +9,7 @@ import { createEventRecorder } from '../events.ts'
 import { KubeError } from '../kube-error.ts'
 import { untilAborted } from '../scheduler.ts'
 import { createPolicyController, type PolicyControllerDeps } from './policy-controller.ts'
+import type { RateLimitPolicyStatus } from './rate-limit-policy.ts'
 
 const quiet = () => undefined
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
@@ -22,13 +24,18 @@ const policyOf = (generation: number, limit: object) => ({
     limits: [{ name: 'l', algorithm: 'FixedWindow', window: '1s', ...limit }],
   },
 })
+type StoredPolicy = ReturnType<typeof policyOf> & { readonly status?: object }
+/** A limiter that applies a version. */
+const limiterOf = (active: string) => ({ node: 'l', address: '', active, rejected: undefined })
 type Secret = Readonly<Record<'metadata' | 'data', Readonly<Record<string, string>>>>
 
-/** One policy, which watches never deliver, and controllers; no status can be written. */
+/** One policy, whose changes no watch delivers, one limiter, and controllers. */
 function startWorld(given: Partial<PolicyControllerDeps> = {}) {
   const scheduler = createFakeScheduler()
   const metrics = createMetrics()
-  const policies = [policyOf(1, { requests: 1 })]
+  const policies: StoredPolicy[] = [policyOf(1, { requests: 1 })]
+  /** The statuses that were written; `undefined`: writes are lost. */
+  const state: { written?: RateLimitPolicyStatus[] } = {}
   let secret: Secret = { metadata: { resourceVersion: '1' }, data: {} }
   const api: KubeApi = {
     call({ method, path, body }) {
@@ -36,7 +43,11 @@ function startWorld(given: Partial<PolicyControllerDeps> = {}) {
         const { resourceVersion } = policies.at(-1)?.metadata ?? {}
         const list = { items: policies.slice(-1), metadata: { resourceVersion } }
         const lost = new KubeError('lost', { status: 0, reason: 'Unreachable' })
-        return method === 'GET' ? Promise.resolve(list) : Promise.reject(lost)
+        if (method === 'GET') return Promise.resolve(list)
+        const { status } = body as { status?: RateLimitPolicyStatus }
+        if (state.written === undefined || status === undefined) return Promise.reject(lost)
+        state.written.push(status)
+        return Promise.resolve({ ...policies.at(-1), status })
       }
       if (method === 'PATCH') secret = body as Secret
       return Promise.resolve(secret)
@@ -58,7 +69,8 @@ function startWorld(given: Partial<PolicyControllerDeps> = {}) {
       grants: [{ domain: 'd', namespaces: ['n'] }],
       openServer: () =>
         Promise.resolve({
-          ...{ port: 1, replicas: () => [], close: () => Promise.resolve() },
+          ...{ port: 1, close: () => Promise.resolve() },
+          replicas: () => [...versions].map(limiterOf),
           publish: ({ version }) => versions.add(version),
         }),
       ...{ isLeading: () => true, store: undefined, onState: quiet, onPort: quiet },
@@ -86,7 +98,7 @@ function startWorld(given: Partial<PolicyControllerDeps> = {}) {
     stopping.abort()
     await scheduler.advance(0)
   }
-  return { scheduler, metrics, policies, start, lead, stop }
+  return { scheduler, metrics, policies, state, start, lead, stop }
 }
 
 test('the first version of a new leader contains changes that its watch has not seen', async () => {
@@ -123,4 +135,32 @@ test('a replica on standby compiles what it watches, which shows a defect early'
   const { values } = await metrics.backgroundFailures.get()
   expect(values.map(({ labels }) => labels.task)).toEqual(['compile-policies'])
   await stop(standby)
+})
+
+test.each([
+  ['no line', 'Programmed', 0],
+  ['a line', 'Pending', 1],
+])('a new leader logs %s for a policy that was %s at its start', async (_, reason, expected) => {
+  const lines: string[] = []
+  const info = (...[, message]: readonly unknown[]) => lines.push(String(message))
+  const quietLog = { ...log, info }
+  const { policies, state, scheduler, start, lead, stop } = startWorld({ log: quietLog })
+  const shown = (shownReason: string) => {
+    const { metadata, spec } = policyOf(1, { requests: 1 })
+    const status = shownReason === 'Programmed' ? 'True' : 'False'
+    const conditions = [{ type: 'Programmed', status, reason: shownReason, observedGeneration: 1 }]
+    const resourceVersion = String(policies.length + 1)
+    const accepted = { generation: 1, spec }
+    return { metadata: { ...metadata, resourceVersion }, spec, status: { accepted, conditions } }
+  }
+  policies.push(shown(reason))
+  const follower = await start()
+  policies.push(shown('Pending')) // a limiter restarts
+  state.written = []
+  await lead(follower)
+  await scheduler.advance(2000)
+  const programmed = state.written.map(({ conditions }) => conditions?.[1]?.reason)
+  expect(programmed).toEqual(['Programmed'])
+  expect(lines.filter((line) => line === 'policy programmed')).toHaveLength(expected)
+  await stop(follower)
 })

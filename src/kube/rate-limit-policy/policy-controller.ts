@@ -13,6 +13,7 @@ import { createWorkQueue } from '../work-queue.ts'
 import { createDebounce } from './debounce.ts'
 import { type LastVersionDeps, readAccepted } from './last-version.ts'
 import { createGuard, createLeader, inputsOf, type Leader } from './policy-leader.ts'
+import { createProgrammedRecord } from './programmed-record.ts'
 import { createRuleVersions } from './rule-versions.ts'
 import { openRulesPort, type RulesPortDeps } from './rules-port.ts'
 import { affectsRules, type PolicyWatch, watchPolicies } from './watch-policies.ts'
@@ -72,6 +73,7 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
   const queues = createQueues(deps)
   const compile = createCompiler(deps.grants)
   const guard = createGuard(deps)
+  const programmed = createProgrammedRecord()
   let leader: Leader | undefined
   const { promise: synced, resolve: markSynced } = Promise.withResolvers<undefined>()
   const onState: PolicyControllerDeps['onState'] = (resource, failure) => {
@@ -85,6 +87,7 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
   const policies = watchPolicies(
     { ...deps, onState },
     (change) => {
+      programmed.note(change.object)
       if (affectsRules(change)) onPolicyChanged()
       else leader?.onStatusChanged()
     },
@@ -116,7 +119,8 @@ export function createPolicyController(deps: PolicyControllerDeps): PolicyContro
         onLeave: (active) => leader?.onLeave(active),
         onAudit: (counts) => leader?.onAudit(counts),
       })
-      leader = createLeader({ ...deps, ...queues, policies, port, compile, guard, versions })
+      const given = { policies, port, compile, guard, versions, programmed }
+      leader = createLeader({ ...deps, ...queues, ...given })
       leader.onPolicyChanged()
       const working = work(deps, signal, queues.withWriters(leader))
       await untilAborted(signal)

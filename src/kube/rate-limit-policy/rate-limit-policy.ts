@@ -32,8 +32,9 @@ export interface RateLimitPolicySpec {
     readonly value?: string
     /**
      * The entry matches each API key of this Secret, and each key has separate counters.
-     * Every value of the Secret is an API key. The Secret must have the label
-     * curtail.dev/api-keys=true. Only the last entry may have it.
+     * Every value of the Secret is an API key, except a value whose data key ends with
+     * `.ndjson`: it is a list that `curtail key create` writes. The Secret must have the
+     * label curtail.dev/api-keys=true. Only the last entry may have it.
      */
     readonly secretRef?: {
       /** Name of the Secret, in the namespace of the policy. */

@@ -97,7 +97,7 @@ test('the log has one line for each generation that all limiters apply', async (
   expect(world.programmed).toHaveLength(3)
 })
 
-test('a new leader repeats the line of a policy only if it was not Programmed then', async () => {
+test('a new leader repeats no line of a policy that its process saw Programmed', async () => {
   const { world, limiter, set, writeAll } = startReports()
   await writeAll()
   set(limiter('l1'))
@@ -106,9 +106,9 @@ test('a new leader repeats the line of a policy only if it was not Programmed th
   await writeAll()
   expect(shownOf({ world })).toEqual(['Pending 1', 'Pending 1'])
   const [reported, emitted] = [world.programmed.length, world.events.length]
+  // The status does not contain that the generation was Programmed before.
   expect(await startReports(world).writeAll()).toBe(2)
   expect(shownOf({ world })).toEqual(['Programmed 2', 'Programmed 2'])
-  // The status does not contain that the generation was Programmed before.
   expect(world.programmed.slice(reported)).toHaveLength(2)
   expect(world.events.slice(emitted)).toEqual(['a Programmed', 'b Programmed'])
   const third = startReports(world)

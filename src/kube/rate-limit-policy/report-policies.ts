@@ -12,6 +12,7 @@ import { applyStatus, isSameStatus } from '../status.ts'
 import { type AuditSums, createAuditSums } from './audit-sums.ts'
 import { createLimiterCount, earliestAfter, LIMITER_RECONNECT_MS } from './limiter-count.ts'
 import { decidePolicyStatus, type ObservedPolicy } from './policy-status.ts'
+import { conditionOf, type ProgrammedRecord } from './programmed-record.ts'
 import {
   RATE_LIMIT_POLICIES,
   type RateLimitPolicy,
@@ -36,6 +37,8 @@ export interface ReportDeps {
   readonly policies: Pick<PolicyWatch, 'list' | 'get' | 'replace'>
   readonly versions: RuleVersions
   readonly limiters: () => readonly ConnectedLimiter[]
+  /** What statuses have reported since this process started. */
+  readonly programmed: ProgrammedRecord
   readonly events: Pick<EventRecorder, 'emit'>
   readonly nowMs: () => number
   readonly wallMs: () => number
@@ -93,8 +96,11 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       const status = policy && statusOf(policy)
       if (policy === undefined || status === undefined) return {}
       if (isSameStatus(policy.status, status)) return {}
-      // Before the write, during which the limiters may accept another version.
+      // Before the write, during which the limiters may accept another version, and the watch may
+      // deliver this status.
       const version = deps.limiters().find(({ active }) => active !== '')?.active
+      deps.programmed.note(policy)
+      const wasProgrammed = deps.programmed.has(policy.metadata.uid, status)
       try {
         const written = await applyStatus(deps.api, RATE_LIMIT_POLICIES, {
           object: policy,
@@ -107,7 +113,7 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
         if (hasStatus(error, 404) || hasStatus(error, 409)) return {}
         throw error
       }
-      reportChange(policy, status, version)
+      reportChange(policy, status, { version, wasProgrammed })
       return {}
     },
     nextChangeMs: () =>
@@ -234,23 +240,20 @@ function createRejectionLog({ log }: Pick<ReportDeps, 'log'>) {
 
 /** The conditions of policies that no event reports. */
 const QUIET_REASONS = ['Pending', 'NoLimiters', 'NotAccepted', 'Rejected']
-const PROGRAMMED_MAX = 10_000
+
+interface Written {
+  readonly version: string | undefined
+  /** Whether an earlier status reported this generation as programmed. */
+  readonly wasProgrammed: boolean
+}
 
 /** Reports the changes of conditions; for limiters that restart, nothing is reported. */
-function createChangeReport(deps: Pick<ReportDeps, 'events' | 'log'>) {
-  /** The accepted generation of each policy that has been programmed. */
-  const programmed = new LRUCache<string, number>({ max: PROGRAMMED_MAX })
-  return (policy: RateLimitPolicy, status: RateLimitPolicyStatus, version?: string): void => {
-    const { uid } = policy.metadata
-    const { status: before } = policy
+function createChangeReport(deps: Pick<ReportDeps, 'programmed' | 'events' | 'log'>) {
+  return (policy: RateLimitPolicy, status: RateLimitPolicyStatus, written: Written): void => {
+    const { metadata, status: before } = policy
     const { accepted, replicas } = status
-    const note = (of: typeof before) => {
-      const isProgrammed = conditionOf(of, 'Programmed')?.status === 'True'
-      if (isProgrammed) programmed.set(uid, of?.accepted?.generation ?? 0)
-    }
-    note(before)
-    const wasProgrammed = programmed.get(uid) === (status.accepted?.generation ?? 0)
-    note(status)
+    const { version, wasProgrammed } = written
+    deps.programmed.note({ metadata, status })
     for (const type of ['Accepted', 'Programmed'] as const) {
       const current = conditionOf(status, type)
       if (current === undefined || QUIET_REASONS.includes(current.reason)) continue
@@ -260,7 +263,7 @@ function createChangeReport(deps: Pick<ReportDeps, 'events' | 'log'>) {
       if (current.reason === 'Programmed' && wasProgrammed) continue
       emitEvent(deps, policy, current)
       if (current.reason !== 'Programmed') continue
-      const { namespace, name } = policy.metadata
+      const { namespace, name } = metadata
       const rules = { generation: accepted?.generation, version }
       const entry = { namespace, policy: name, ...rules, limiters: replicas?.active }
       deps.log.info(entry, 'policy programmed')
@@ -281,8 +284,4 @@ function emitEvent(
   else if (!isNormal) log.warn(entry, 'policy without some of its API keys')
   const action = type === 'Accepted' ? 'Compile' : 'Send'
   events.emit({ regarding, type: isNormal ? 'Normal' : 'Warning', reason, action, note })
-}
-
-function conditionOf(status: RateLimitPolicyStatus | undefined, type: string) {
-  return status?.conditions?.find((condition) => condition.type === type)
 }

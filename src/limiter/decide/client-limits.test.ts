@@ -2,7 +2,7 @@
 // denied lookups. Creates with an API key count against the rules for both, or for the key only.
 import { describe, expect, test } from '@jest/globals'
 import { algorithms } from '../../limits/algorithms.ts'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import { createMemoryCounterStore } from '../../stores/memory/counter-store.ts'
 import { createClientLimits } from './client-limits.ts'
 

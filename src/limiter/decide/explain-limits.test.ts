@@ -1,6 +1,6 @@
 // The explanation of a descriptor: the rules that match, and their counters.
 import { expect, test } from '@jest/globals'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import { createMemoryCounterStore } from '../../stores/memory/counter-store.ts'
 import { createExplainLimits } from './explain-limits.ts'
 import type { GuardedStore } from './guard-store.ts'

@@ -1,7 +1,7 @@
 // A reset by an operator: its log lines, and what it does if the store fails.
 import { expect, test } from '@jest/globals'
 import type { CounterUpdate } from '../../limits/counter-store.ts'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import { createResetLimits } from './reset-limits.ts'
 
 const text = `

@@ -2,7 +2,7 @@
 // rejected with all its faults.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { ConfigError, fileSettings, type Setting } from '../../config/config.ts'

@@ -3,7 +3,7 @@
 import { describe, expect, jest, test } from '@jest/globals'
 import { listRules } from '../../limits/rule-tree.ts'
 import { RuleBuilder } from '../../limits/rule-records.ts'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import { createThreadParser } from './parse-in-thread.ts'
 
 const RULES = 10_000

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import type { RuleResource } from '../../limits/decode-config.ts'
 import type { RuleFault } from '../../limits/rule.ts'
 import { RuleBuilder, type RuleRecord } from '../../limits/rule-records.ts'
-import type { ParsedRuleFiles, ParseOptions, RuleFile } from '../../limits/rules.ts'
+import type { ParsedRuleFiles, ParseOptions, RuleFile } from '../../limits/parse-rules.ts'
 import { within } from '../../resilience/deadline.ts'
 import { TransientParseError } from './rule-source.ts'
 

@@ -22,7 +22,7 @@ interface RejectedVersion {
 export interface RejectedVersions {
   /**
    * Waits if content with this digest was rejected within the last minute. Then returns the
-   * rejection, or `undefined` if it must be parsed. If `signal` aborts, it returns at once.
+   * rejection, or `undefined` if it must be parsed. If `signal` aborts, it returns immediately.
    */
   recall(digest: string, signal: AbortSignal): Promise<RejectedVersion | undefined>
   /** Adds a version. */

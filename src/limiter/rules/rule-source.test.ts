@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import { ConfigError } from '../../config/config.ts'
-import type { ParsedRuleFiles } from '../../limits/rules.ts'
+import type { ParsedRuleFiles } from '../../limits/parse-rules.ts'
 import { openRuleSource, TransientParseError } from './rule-source.ts'
 
 /** A grammar of one line per file: a domain, or `bad`. */

@@ -3,7 +3,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { type RuleRecord, recordsOf } from '../../limits/rule-records.ts'
 import { countDescriptors } from '../../limits/rule-tree.ts'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import type { ParseTask, ThreadMessage } from './parse-in-thread.ts'
 
 const port = parentPort

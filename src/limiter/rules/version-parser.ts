@@ -1,7 +1,7 @@
 // Parses versions of an xDS server: large ones in a thread.
 import { requireDomain } from '../../limits/require-domain.ts'
 import type { RuleFault } from '../../limits/rule.ts'
-import { parseRules, type ParsedRuleFiles } from '../../limits/rules.ts'
+import { parseRules, type ParsedRuleFiles } from '../../limits/parse-rules.ts'
 import { type DiscoveryResponse, RESOURCES_MAX } from '../../protobuf/discovery.ts'
 import { parseOptionsOf, type RulesDeps } from './load-rules.ts'
 import { createThreadParser } from './parse-in-thread.ts'

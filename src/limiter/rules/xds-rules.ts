@@ -2,7 +2,7 @@
 // whole, or is rejected. Opens no connection; the caller passes a function that does.
 import { faultFields } from '../../limits/rule-fault.ts'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
-import type { ParsedRuleFiles } from '../../limits/rules.ts'
+import type { ParsedRuleFiles } from '../../limits/parse-rules.ts'
 import type { Stop } from '../../process/stop.ts'
 import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 import { recordActivation, type LoadedRules, type RulesDeps } from './load-rules.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import { planChecks } from '../../limits/plan-checks.ts'
-import { parseRules } from '../../limits/rules.ts'
+import { parseRules } from '../../limits/parse-rules.ts'
 import { logDenied } from './record-decisions.ts'
 import { TopValues } from './top-values.ts'
 

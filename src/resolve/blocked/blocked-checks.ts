@@ -14,6 +14,8 @@ export interface BlockedChecks {
    * keeps the version for the next object that it creates. The targets of links never change.
    */
   ofRedirects(): (target: Target) => boolean
+  /** The check for operators, which is not counted; `undefined` if there are no entries. */
+  has(longUrl: string): boolean | undefined
 }
 
 /** A list, with the number of the load that created it: equal numbers are the same list. */
@@ -48,5 +50,6 @@ export function createBlockedChecks(
         return false
       }
     },
+    has: (longUrl) => current()?.has(longUrl),
   }
 }

@@ -3,10 +3,11 @@
 import { Client } from 'cassandra-driver'
 import { within } from '../../resilience/deadline.ts'
 import { fromHalf, retryUntilStopped } from '../../resilience/retry-until-deadline.ts'
+import { createStartPeriod } from '../../resilience/start-period.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { createCalls, createProbe, createWarmUp, rowsOf, runOnEach } from './calls.ts'
-import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
+import { type ConnectFault, connectFaultOf, isNoNodeReached } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
 import { preventConnectionLeaks } from './workaround-connection-leaks.ts'
@@ -123,6 +124,7 @@ function connectWithRetry(
   given: CassandraOptions & { readonly plan: CassandraPlan; readonly signal: AbortSignal },
 ): Promise<'up' | 'stopped'> {
   const { plan, log, onFault, signal } = given
+  const start = createStartPeriod()
   let lastLogged = ''
   return retryUntilStopped({ signal, pauses: BACK_OFF, random: fromHalf }, async () => {
     try {
@@ -130,9 +132,11 @@ function connectWithRetry(
       return 'up'
     } catch (err) {
       const fault = connectFaultOf(err, plan)
-      if (fault.sentence === lastLogged) log.debug({ err }, fault.sentence)
-      else log.warn(fault.sentence)
-      lastLogged = fault.sentence
+      const level = start.levelOf(isNoNodeReached(err))
+      const line = `${level} ${fault.sentence}`
+      if (line === lastLogged) log.debug({ err }, fault.sentence)
+      else log[level](fault.sentence)
+      lastLogged = line
       onFault?.(fault)
       return 'failed'
     }

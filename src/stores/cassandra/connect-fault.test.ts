@@ -1,7 +1,7 @@
 // Causes of failed connections to Cassandra: the driver's errors as sentences for an operator.
 import { expect, test } from '@jest/globals'
 import { errors } from 'cassandra-driver'
-import { connectFaultOf } from './connect-fault.ts'
+import { connectFaultOf, isNoNodeReached } from './connect-fault.ts'
 import type { CassandraPlan } from './settings.ts'
 
 const plan: CassandraPlan = {
@@ -79,4 +79,26 @@ test('connectFaultOf() reports missing credentials', () => {
   expect(connectFaultOf(error, { ...plan, credentials: undefined }).sentence).toBe(
     'Cassandra requires credentials: set CASSANDRA_USERNAME and CASSANDRA_PASSWORD',
   )
+})
+
+const notListening = withCode('connect ECONNREFUSED', 'ECONNREFUSED')
+
+test.each([
+  [true, 'every node refuses connections', of({ a: notListening, b: notListening })],
+  [
+    true,
+    'no name can be resolved',
+    new errors.NoHostAvailableError({}, 'No host could be resolved'),
+  ],
+  [true, 'a connection times out', of({ a: new Error('Connection timeout') })],
+  [false, 'a node resets the connection', of({ a: notListening, b: withCode('', 'ECONNRESET') })],
+  [false, 'a request times out', of({ a: new errors.OperationTimedOutError('no reply') })],
+  [
+    false,
+    'the password is wrong',
+    of({ a: notListening, b: new errors.AuthenticationError('bad') }),
+  ],
+  [false, 'the error is unknown', null],
+])('isNoNodeReached() is %s when %s', (expected, _, error) => {
+  expect(isNoNodeReached(error)).toBe(expected)
 })

@@ -1,5 +1,6 @@
 // The cause of a failed connection to Cassandra, as one sentence for an operator. Does not import
 // the driver; the sentences are for logs and exit messages, never for clients.
+import { isUnreachable } from '../../resilience/start-period.ts'
 import { shapeOf } from './failed-outcome.ts'
 import type { CassandraPlan } from './settings.ts'
 
@@ -13,6 +14,9 @@ export type ConnectFault = {
 }
 
 const CREDENTIALS = 'CASSANDRA_USERNAME and CASSANDRA_PASSWORD'
+/** The driver's message if no contact point can be resolved. */
+const UNRESOLVED = 'No host could be resolved'
+const CONNECT_TIMEOUT = 'Connection timeout'
 
 type FindFault = (
   error: ReturnType<typeof shapeOf>,
@@ -21,12 +25,29 @@ type FindFault = (
 
 /** Finds the cause in the driver's error and each host's error. */
 export function connectFaultOf(error: unknown, plan: CassandraPlan): ConnectFault {
-  const inner = (error as { innerErrors?: Record<string, unknown> } | null)?.innerErrors ?? {}
-  const errors = [error, ...Object.values(inner)].map(shapeOf)
+  const errors = [error, ...hostErrorsOf(error)].map(shapeOf)
   const faults = [credentialsFault, dataCenterFault, keyspaceFault, tlsFault].flatMap((find) =>
     errors.map((shape) => find(shape, plan)),
   )
   return faults.find((fault) => fault !== undefined) ?? unreachableFault(errors, plan)
+}
+
+/**
+ * Whether no node was reached: it may not have started yet. Not included: a node that closes the
+ * connection, because it does that also if it requires TLS. If that is no reset, the driver waits
+ * until the first request times out.
+ */
+export function isNoNodeReached(error: unknown): boolean {
+  const hostErrors = hostErrorsOf(error)
+  return (hostErrors.length > 0 ? hostErrors : [error]).map(shapeOf).every((shape) => {
+    const { message } = shape
+    return message === UNRESOLVED || message === CONNECT_TIMEOUT || isUnreachable(shape)
+  })
+}
+
+function hostErrorsOf(error: unknown): readonly unknown[] {
+  const { innerErrors } = (error ?? {}) as { readonly innerErrors?: Record<string, unknown> }
+  return Object.values(innerErrors ?? {})
 }
 
 const credentialsFault: FindFault = ({ name, code }, { credentials }) => {
@@ -63,7 +84,7 @@ function unreachableFault(
   { hosts, port }: CassandraPlan,
 ): ConnectFault {
   const where = `CASSANDRA_CONTACT_POINTS (${hosts.join(', ')}) on port ${port}`
-  if (errors.some(({ message }) => message === 'No host could be resolved'))
+  if (errors.some(({ message }) => message === UNRESOLVED))
     return { kind: 'unreachable', sentence: `no name in ${where} can be resolved` }
   return { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` }
 }

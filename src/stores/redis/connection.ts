@@ -1,5 +1,6 @@
 // A connection to Redis: standalone, behind Sentinel or Cluster. Until it has reconnected, commands
 // fail immediately, except while credentials rotate: then they are retried.
+import { createStartPeriod, isUnreachable } from '../../resilience/start-period.ts'
 import type { RedisConnectionOptions } from './connection-options.ts'
 import { createClient } from './create-client.ts'
 import { maskError } from './mask-error.ts'
@@ -8,8 +9,12 @@ import { type CommandRetries, retryCommands, type RetryOptions } from './retry-c
 
 /** The observer of a connection. */
 export interface RedisWatch {
-  /** Called once when the connection fails or is lost. */
-  readonly onDown: (error: Error) => void
+  /**
+   * Called once when the connection fails or is lost; twice if the level to log is `info` at first,
+   * because Redis may still be starting. With Sentinel or Cluster it is `warn` immediately: the
+   * driver's error does not have the cause.
+   */
+  readonly onDown: (error: Error, level: 'info' | 'warn') => void
   /** Called when the connection is established, also for the first time. */
   readonly onUp: () => void
   /** Called for changed files with secrets. */
@@ -51,21 +56,26 @@ const noRetries: CommandRetries = {
 /** Starts to connect; does not wait, and does not throw if Redis is unreachable. */
 export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch): RedisConnection {
   const client = createClient(options)
-  let isDown = false
+  const start = createStartPeriod()
   let isClosed = false
+  /** The reported level while the connection is down. */
+  let reported: 'info' | 'warn' | undefined
+  const reportDown = (error: Error) => {
+    const level = start.levelOf(isUnreachable(error))
+    if (isClosed || level === reported) return
+    reported = level
+    watch.onDown(error, level)
+  }
   client.on('error', (error: Error) => {
     maskError(error) // also for the commands that fail with it
-    if (isDown) return
-    isDown = true
-    watch.onDown(error)
+    reportDown(error)
   })
   client.on('close', () => {
-    if (isDown) return
-    isDown = true
-    watch.onDown(new Error('the connection was closed'))
+    if (reported === undefined) reportDown(new Error('the connection was closed'))
   })
   client.on('ready', () => {
-    isDown = false
+    reported = undefined
+    start.end()
     watch.onUp()
   })
   // Behind Sentinel the driver stops reconnecting if a failover occurs during the master lookup.
@@ -100,7 +110,6 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     del: (keys) => run(() => client.del([...keys])),
     close() {
       isClosed = true
-      isDown = true // so that the close is not reported
       clearTimeout(reconnectTimer)
       reloads?.stop()
       stop()

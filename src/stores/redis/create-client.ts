@@ -67,7 +67,7 @@ function randomDelayMs(maxMs: number): number {
 /**
  * Delays the retries of one connection. The driver counts its attempts from the last connection;
  * here they are counted from the last stable one, so that the delay grows while Redis accepts
- * connections and drops them at once.
+ * connections and drops them immediately.
  */
 function delayRetries(node: Redis, isFastAfterLoss: boolean): void {
   let readyAtMs: number | undefined

@@ -40,9 +40,9 @@ const LOG_EVERY_MS = 60_000
 export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
   const { metrics, log, onState, commandMsMax } = options
   const connection = connectRedis(options.redis, {
-    onDown(err) {
+    onDown(err, level) {
       onState('down')
-      log.warn({ err }, 'link cache unavailable: reading links from the store')
+      log[level]({ err }, 'link cache unavailable: reading links from the store')
     },
     onUp() {
       onState('up')

@@ -6,7 +6,7 @@ import type { RuleStats } from '../stats/rule-stats.ts'
 import type { StoreHealth } from './store-health.ts'
 
 /** Where the state is reported. */
-interface StoreReportDeps {
+interface StoreStateReportDeps {
   readonly storeHealth: StoreHealth
   readonly stats: Pick<RuleStats, 'service'>
   readonly metrics: Pick<Metrics, 'limiterStoreFailures' | 'limiterStoreUnavailable'>
@@ -14,12 +14,17 @@ interface StoreReportDeps {
 }
 
 /** The functions that the store and its circuit breaker call. */
-export function createStoreReports({ storeHealth, stats, metrics, log }: StoreReportDeps) {
+export function createStoreStateReports({
+  storeHealth,
+  stats,
+  metrics,
+  log,
+}: StoreStateReportDeps) {
   return {
     /** The listeners of the connection with this name. */
     listenersOf: (redis: string) => ({
-      onDown: (err: unknown) => {
-        log.warn({ err, redis }, 'Redis unavailable')
+      onDown: (err: unknown, level: 'info' | 'warn') => {
+        log[level]({ err, redis }, 'Redis unavailable')
         storeHealth.setConnection(redis, false)
       },
       onUp: () => {

@@ -3,7 +3,7 @@
 import { defaultAlgorithm, findAlgorithm } from './algorithms.ts'
 import { decodeConfig, type RuleResource } from './decode-config.ts'
 import type { LimitDefaults } from './parse-limit.ts'
-import { rulesOf } from './rule-limits.ts'
+import { rulesOf } from './descriptor-rules.ts'
 import {
   type Fields,
   lineOf,

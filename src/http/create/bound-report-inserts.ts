@@ -10,7 +10,7 @@ const CONCURRENT_MAX = 4
 export type InsertReport = (report: Report) => Promise<'stored' | 'full' | 'busy'>
 
 /** Creates the function that inserts reports within the bounds. */
-export function boundInserts(reports: Pick<ReportStore, 'insert'>): InsertReport {
+export function boundReportInserts(reports: Pick<ReportStore, 'insert'>): InsertReport {
   let inFlight = 0
   let fullDay: number | undefined
   return async (report) => {

@@ -1,6 +1,6 @@
 // Faults of a rules file, with message and line; those of envoyproxy/ratelimit have its messages.
 import { describe, expect, test } from '@jest/globals'
-import { parseRules } from './rules.ts'
+import { parseRules } from './parse-rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
 describe('faults that envoyproxy/ratelimit also reports', () => {
