@@ -16,6 +16,8 @@ const LABEL = 'curtail.test/openshift-project'
 const UID_RANGE = 'openshift.io/sa.scc.uid-range'
 const SELINUX_LEVEL = 'openshift.io/sa.scc.mcs'
 const RANGE_SIZE = 10_000
+/** The API server applies new policies some time after their creation. */
+const READY_MS_MAX = 120_000
 
 const matchConstraints = {
   namespaceSelector: { matchExpressions: [{ key: LABEL, operator: 'Exists' }] },
@@ -146,10 +148,11 @@ export async function createProject(name: string, uid: number): Promise<void> {
   const annotations = [`${UID_RANGE}=${uid}/${RANGE_SIZE}`, `${SELINUX_LEVEL}=s0:c26,c5`]
   await kubectl('annotate', 'namespace', name, ...annotations)
   const hasIds = async () => (await tryPod(name, {})).stdout === `${uid} ${uid}`
-  await waitFor(`the ids of the project ${name}`, hasIds)
+  await waitFor(`the ids of the project ${name}`, hasIds, READY_MS_MAX)
   for (const wrong of [{ runAsUser: uid - 1 }, { fsGroup: uid + RANGE_SIZE }]) {
     const rejects = async () => (await tryPod(name, wrong)).stderr.includes('restricted-v2: ')
-    await waitFor(`the rejection of ${JSON.stringify(wrong)} in ${name}`, rejects)
+    const what = `the rejection of ${JSON.stringify(wrong)} in ${name}`
+    await waitFor(what, rejects, READY_MS_MAX)
   }
 }
 

@@ -1,4 +1,5 @@
 // Load during a change to a release, and links that must survive it.
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from '@jest/globals'
 import { z } from 'zod'
@@ -8,6 +9,9 @@ const REQUEST_MS_MAX = 10_000
 /** Below the limits of one client. */
 const REDIRECT_EVERY_MS = 25
 const CREATE_EVERY_MS = 1000
+/** To create a link before the change. */
+const FILL_TRIES_MAX = 10
+const FILL_PAUSE_MS = 1000
 /** Requests in flight. */
 const CONCURRENCY = 8
 /** Between two redirects: all together stay below the limit of one client. */
@@ -78,15 +82,22 @@ export async function fillLinks(url: string, count: number): Promise<readonly Kn
     ...(i === 1 && { ttl_days: 1 }),
   }))
   return mapConcurrently(bodies, async (body) => {
-    const response = await fetch(`${url}/v1/urls`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(REQUEST_MS_MAX),
-    })
-    const text = await response.text()
-    if (response.status !== 201) throw new Error(`Cannot create a link: ${text}`)
-    return parseLink(body, text)
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() }
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(`${url}/v1/urls`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(REQUEST_MS_MAX),
+      })
+      const text = await response.text()
+      if (response.status === 201) return parseLink(body, text)
+      // The database may still be slow after its start.
+      if (response.status !== 503 || tries === FILL_TRIES_MAX) {
+        throw new Error(`Cannot create a link: ${text}`)
+      }
+      await sleep(FILL_PAUSE_MS)
+    }
   })
 }
 

@@ -67,11 +67,14 @@ async function findImageBase(): Promise<void> {
   for (const architecture of architectures) await findNode(architecture, packages)
 }
 
-/** Finds each dependency; prints the reason if one is unavailable, and fails the run. */
+/**
+ * Finds each dependency, with one retry, because a registry may be overloaded; prints the reason if
+ * one is unavailable, and fails the run.
+ */
 async function findEach(dependencies: readonly Dependency[]): Promise<void> {
   for (const [name, find] of dependencies) {
     try {
-      await find()
+      await find().catch(find)
     } catch (error) {
       process.exitCode = 1
       print(`${name} is unavailable: ${reasonOf(error)}`)

@@ -6,7 +6,7 @@ import { runGo } from './go.ts'
 import { cachedDependency } from './dependency-cache.ts'
 
 const VERSION = '1.20.0'
-const BUILD_MS_MAX = 300_000
+const BUILD_MS_MAX = 600_000
 const module = fileURLToPath(new URL('kube-score', import.meta.url))
 
 /** The path of kube-score. Throws the reason if the build fails. */

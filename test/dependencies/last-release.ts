@@ -114,9 +114,10 @@ async function cloneCommit(clone: string): Promise<void> {
 /** Installs the packages of the commit's package-lock.json. */
 async function installPackages(clone: string): Promise<void> {
   const options = { cwd: clone, timeout: INSTALL_MS_MAX }
-  const install = () =>
-    run('npm', ['ci', '--ignore-scripts', '--prefer-offline', '--loglevel=error'], options)
-  await install().catch(install) // one retry, for a registry that is overloaded
+  const args = ['ci', '--ignore-scripts', '--loglevel=error']
+  // For a stale list of packages, or a registry that is overloaded.
+  const retry = () => run('npm', args, options)
+  await run('npm', [...args, '--prefer-offline'], options).catch(retry)
 }
 
 const archived = z.tuple([z.object({ Layers: z.tuple([z.string(), z.string()]) })])

@@ -23,7 +23,7 @@ async function levelsOf(target: RedisTarget): Promise<string[]> {
   let aheadMs = 0
   jest.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
   const connection = connectRedis(
-    { target, database: 0, timeoutMs: 1000 },
+    { target, database: 0, timeoutMs: 10_000 },
     { onUp: () => undefined, onDown: (_, level) => levels.push(level) },
   )
   cleanups.push(() => {

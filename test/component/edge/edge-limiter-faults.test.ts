@@ -133,7 +133,8 @@ test('the edge does not apply the local limit while the limiter is available', a
   await waitFor('the shared limit in each response', async () => {
     const client = newClient()
     responses.length = 0
-    for (let n = 0; n < 3 * BURST; n++) responses.push(await edge.send({ path: '/a', client }))
+    do responses.push(await edge.send({ path: '/a', client }))
+    while (responses.every(isShared) && responses.length < BURST + 5)
     return responses.every(isShared)
   })
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([302]))
