@@ -1,15 +1,11 @@
 // A create pod of the release that takes its codes from another pool, called without the edge and
 // its limits: for tests that empty a pool.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { applyObjects, getObject, kubectl } from './cluster.ts'
 import { adminToken, FULL_NAME, RELEASE } from './release.ts'
 
 const REQUEST_MS_MAX = 10_000
 /** Requests in flight. */
 const CONCURRENCY = 8
-/** A pause of the machine may cause 503 for this long: until then, creates are repeated. */
-const BUSY_MS_MAX = 10_000
-const RETRY_MS = 250
 /** Links after which `createUntil` fails: the pools of these tests hold far fewer codes. */
 const LINKS_MAX = 100_000
 
@@ -76,7 +72,6 @@ export async function startCreatePod(pool: string): Promise<CreatePod> {
 async function createUntil(url: string, isEnough: (created: number) => boolean) {
   const codes: string[] = []
   const state = { isDone: false }
-  let busyUntilMs: number | undefined // since the first 503: a later one is a failure
   const createLinks = async () => {
     while (!state.isDone) {
       const response = await fetch(`${url}/v1/urls`, {
@@ -86,13 +81,6 @@ async function createUntil(url: string, isEnough: (created: number) => boolean) 
         signal: AbortSignal.timeout(REQUEST_MS_MAX),
       })
       const text = await response.text()
-      if (response.status === 503) {
-        busyUntilMs ??= performance.now() + BUSY_MS_MAX
-        if (performance.now() < busyUntilMs) {
-          await sleep(RETRY_MS)
-          continue
-        }
-      }
       if (response.status !== 201) {
         throw new Error(`Cannot create a link: ${response.status} ${text}`)
       }

@@ -77,16 +77,6 @@ async function warmUp(): Promise<void> {
   }
 }
 
-/** Writes a value; repeats the write until a majority has acknowledged it. */
-function write(key: string, value: string): Promise<void> {
-  return waitFor(`the write of ${key}`, () =>
-    client.execute(insert, [key, value]).then(
-      () => true,
-      () => false,
-    ),
-  )
-}
-
 /** The value of a key on a majority of replicas; waits until a majority is available. */
 async function valueOf(key: string): Promise<string | undefined> {
   let value: string | undefined
@@ -148,7 +138,12 @@ test(
     cluster.proxy(coordinator() ?? 0).resetConnections()
     expect(await writing).toMatchObject({ message: expect.stringMatching(/closed/) as unknown })
     for (const at of [0, 1, 2]) await cluster.proxy(at).heal()
-    await write('after the destroy', 'z')
+    await waitFor('a successful write', () =>
+      client.execute(insert, ['after the destroy', 'z']).then(
+        () => true,
+        () => false,
+      ),
+    )
     expect(await valueOf('after the destroy')).toBe('z')
   },
   TEST_MS_MAX,
@@ -157,11 +152,11 @@ test(
 test(
   'a killed node loses no acknowledged write, and restarts with its data',
   async () => {
-    await write('kept', 'v')
+    await client.execute(insert, ['kept', 'v'])
     const pid = cluster.node(1).pid()
     await cluster.node(1).kill()
     expect(await valueOf('kept')).toBe('v')
-    await write('while down', 'w')
+    await client.execute(insert, ['while down', 'w'])
     await cluster.node(1).restart()
     expect(cluster.node(1).pid()).not.toBe(pid)
     expect([await valueOf('kept'), await valueOf('while down')]).toEqual(['v', 'w'])

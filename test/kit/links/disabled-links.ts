@@ -16,8 +16,6 @@ const DISABLED_MS_MAX = 5000
 /** The link must stay disabled for this long. */
 const STABLE_MS = 300
 const CONFIRM_MS_MAX = 30_000
-/** How long the invalidation of a changed link is retried. */
-const RETRIED_MS = 1000
 
 /** The fault of Redis. */
 export type DisableFault =
@@ -155,22 +153,17 @@ async function disableDuringStop(
 ): Promise<number> {
   const failures = () => writer.metric('curtail_link_cache_failures_total')
   const before = await failures()
-  const stoppedMs = performance.now()
-  let hungMs = 0
   const stopping = stopRedisAtWrite(machines)
   const disabling = post(writer, alias)
   try {
     await waitFor('a command that Redis does not reply to', async () => (await failures()) > before)
   } finally {
     machines.redis.resume()
-    hungMs = performance.now() - stoppedMs
     if (stopping.finish() === 0)
       throw new Error(`Redis was not stopped while ${alias} was disabled`)
   }
   const { status } = await disabling
   if (status === 200) return performance.now()
-  // After a pause of the machine, Redis may have hung until the last retry.
-  if (status === 503 && hungMs > RETRIED_MS / 2) return disableUntilConfirmed(writer, alias)
   throw new Error(`disable of ${alias}, sent once while Redis hung: ${String(status)}`)
 }
 
