@@ -9,6 +9,8 @@ export interface Contender {
   readonly name: string
   readonly pid: number
   readonly load: Omit<Load, 'msMax'>
+  /** Called before each turn, outside its figures. */
+  readonly prepare?: () => Promise<void>
 }
 
 /** The figures of one turn of a contender. */
@@ -51,7 +53,8 @@ export async function compare(comparison: Comparison): Promise<Report> {
   return reportOf(comparison, spans)
 }
 
-async function measure({ pid, load }: Contender, msMax: number): Promise<Span> {
+async function measure({ pid, load, prepare }: Contender, msMax: number): Promise<Span> {
+  await prepare?.()
   const driver = await prepareLoad({ ...load, msMax })
   const beforeUs = cpuUsOf(pid)
   const driven = await driver.run()
