@@ -7,14 +7,14 @@ import type { RedisAuth, RedisConnectionOptions, RedisSecrets } from './connecti
 import { maskError } from './mask-error.ts'
 import { onEachNode, secretOptions } from './create-client.ts'
 
-/** The secrets of one client, and which of them each node uses; `current`: those of the files. */
+/** The secrets of one client. Each node uses the current credentials or the previous ones. */
 export class AppliedSecrets {
   readonly #client: Redis | Cluster
   readonly #timeoutMs: number
   #secrets: RedisSecrets
   #previous: RedisAuth | undefined
   #nodesWithPrevious = new WeakSet<Redis>()
-  /** Credentials that Redis denied a command: at most the current and the previous ones. */
+  /** Credentials with which Redis denied a command: at most the current and the previous ones. */
   readonly #denied = new Set<RedisAuth>()
   /** The credentials of the last handshake or of the last accepted AUTH. */
   readonly #used = new WeakMap<Redis, RedisAuth | undefined>()
@@ -48,7 +48,7 @@ export class AppliedSecrets {
     return true
   }
 
-  /** Whether there are credentials before the last change. */
+  /** Whether there were credentials before the last change. */
   hasPrevious(): boolean {
     return this.#previous !== undefined
   }
@@ -67,7 +67,7 @@ export class AppliedSecrets {
     }
   }
 
-  /** Whether there is an open connection, and Redis has accepted the current credentials on all. */
+  /** Whether a connection is open, and Redis has accepted the current credentials on every one. */
   isInUse(): boolean {
     const connected = this.#open()
     const usesCurrent = (node: Redis) => this.#used.get(node) === this.#secrets.auth
@@ -88,14 +88,17 @@ export class AppliedSecrets {
   rejectHandshake(node: Redis): boolean {
     const rejected = this.#used.get(node)
     const isCurrent = rejected === this.#secrets.auth
-    // Another rejection may have changed the credentials of the node before.
+    // An earlier rejection may already have changed the credentials of the node.
     if (this.#previous !== undefined && rejected === this.#authOf(node)) {
       this.#setPrevious(node, isCurrent)
     }
     return isCurrent
   }
 
-  /** Notes that Redis denied a command. Returns whether it denied the current credentials. */
+  /**
+   * Notes that Redis denied a command, if there are previous credentials, and all connections use
+   * the same ones. Returns whether these are the current credentials.
+   */
   denyCommand(): boolean {
     const [auth, ...others] = new Set(this.#open().map((node) => this.#used.get(node)))
     if (auth === undefined || others.length > 0 || this.#previous === undefined) return false
@@ -103,7 +106,7 @@ export class AppliedSecrets {
     return auth === this.#secrets.auth
   }
 
-  /** Allows another attempt with the current credentials. Returns whether they were denied. */
+  /** Clears a denial of the current credentials, so that they are tried. Returns whether it did. */
   tryCurrent(): boolean {
     const { auth } = this.#secrets
     return auth !== undefined && this.#denied.delete(auth)
@@ -163,7 +166,7 @@ export class AppliedSecrets {
 /**
  * Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. Calls
  * `onAccepted` before any command that Redis executed later can fail, even if both replies arrive
- * together: otherwise its denial would be attributed to the credentials before.
+ * together: otherwise its denial would be attributed to the previous credentials.
  */
 async function sendAuth(
   { node, timeoutMs }: { readonly node: Redis; readonly timeoutMs: number },

@@ -10,7 +10,15 @@ export interface RedisConnectionOptions extends RedisSecrets {
   readonly database: number
   /** The timeout of connecting and of each command. */
   readonly timeoutMs: number
+  /**
+   * If credentials may change, commands of a lost connection wait this long for the next one, but
+   * at most `timeoutMs`. @default RECONNECT_MS_MAX
+   */
+  readonly reconnectMsMax?: number
 }
+
+/** The default of `reconnectMsMax`. */
+export const RECONNECT_MS_MAX = 250
 
 /** The options that may change while the process runs. */
 export interface RedisSecrets {

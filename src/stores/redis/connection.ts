@@ -10,12 +10,12 @@ import { type CommandRetries, retryCommands, type RetryOptions } from './retry-c
 /** The observer of a connection. */
 export interface RedisWatch {
   /**
-   * Called once when the connection fails or is lost; twice if the level to log is `info` at first,
-   * because Redis may still be starting. With Sentinel or Cluster it is `warn` immediately: the
-   * driver's error does not have the cause.
+   * Called when the connection fails or is lost. While Redis may still be starting, the level is
+   * `info`; if the failure lasts longer, it is called a second time, with `warn`. With Sentinel or
+   * Cluster, the level is `warn` immediately: the driver's error does not contain the cause.
    */
   readonly onDown: (error: Error, level: 'info' | 'warn') => void
-  /** Called when the connection is established, also for the first time. */
+  /** Called each time that the connection is established, including the first. */
   readonly onUp: () => void
   /** Called for changed files with secrets. */
   readonly onReload?: OnReload
@@ -33,7 +33,7 @@ export interface RedisConnection {
   ping(): Promise<unknown>
   /** The value as a string with one character per byte. */
   get(key: string): Promise<string | null>
-  /** As `get`, for several keys; on a Cluster all must be of one slot. */
+  /** Like `get`, for several keys; on a Cluster all must be of one slot. */
   mget(keys: readonly string[]): Promise<readonly (string | null)[]>
   /** Sets a value for `ms` unless the key exists; resolves to whether it was set. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
@@ -43,7 +43,7 @@ export interface RedisConnection {
   close(): void
 }
 
-/** Delay of reconnecting if the driver has stopped to reconnect. */
+/** Delay before a reconnect if the driver has stopped reconnecting. */
 const RESTART_MS = 20
 
 /** Without files of credentials, commands are not retried. */
@@ -67,7 +67,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     watch.onDown(error, level)
   }
   client.on('error', (error: Error) => {
-    maskError(error) // also for the commands that fail with it
+    maskError(error) // changes the error, with which commands fail, too
     reportDown(error)
   })
   client.on('close', () => {
@@ -86,12 +86,12 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
       client.connect().catch(() => undefined) // reported by the event
     }, RESTART_MS)
   })
-  const { secretFiles: files, timeoutMs } = options
+  const { secretFiles: files } = options
   const { onReload = () => undefined } = watch
   const reloads = files && new SecretReloads({ client, options, files, onReload })
   const { run, isReconnecting, stop } =
     reloads !== undefined && files?.hasCredentials === true
-      ? retryCommands({ client, reloads, timeoutMs })
+      ? retryCommands({ client, reloads, options })
       : noRetries
   return {
     isCluster: options.target.kind === 'cluster',

@@ -7,7 +7,7 @@
 -- limit and its hits.
 -- KEYS: one per update.
 -- Reply: per update remaining, reset, over and retry (0 = admitted, -1 = never); then the time.
--- Durations are in microseconds; above COUNT_MAX, 142 years, they are returned and stored as that.
+-- Durations are in microseconds; longer ones than COUNT_MAX, 142 years, are reduced to COUNT_MAX.
 -- Each algorithm has `decide(state, hits, now, limit)`. Its state is two or three whole numbers, or
 -- what its own `read(value, key)` returns, never nil, and its own `write(state, ttl)` stores.
 local argv, keys = ARGV, KEYS

@@ -1,5 +1,5 @@
 // Counters in Redis. One script runs the calls of one event-loop turn in sequence; each call is
-// atomic. If its counters are in several hash slots of a Cluster, or also in the separate Redis for
+// atomic. If its counters are in several hash slots of a Cluster, or some in the separate Redis for
 // per-second limits, a call is split into concurrent groups. Each group is atomic; if one denies
 // the call, the hits that the others have counted are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
@@ -128,8 +128,8 @@ async function countInGroups(
   })
   const decisions: Decision[] = new Array<Decision>(updates.length)
   const runGroup = async ([group, places]: readonly [number, number[]]) => {
-    const ofGroup = places.flatMap((place) => updates[place] ?? [])
-    const counted = subsetOf(ofGroup, updates)
+    const groupUpdates = places.flatMap((place) => updates[place] ?? [])
+    const counted = subsetOf(groupUpdates, updates)
     const decided = await countGroup(group, counted)
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision

@@ -33,7 +33,7 @@ export function createClient(options: RedisConnectionOptions): Redis | Cluster {
   return client
 }
 
-/** Calls back for the connection of a client; of a Cluster, for each node before it connects. */
+/** Calls `observe` with a client; for a Cluster, with each node before the node connects. */
 export function onEachNode(client: Redis | Cluster, observe: (node: Redis) => void): void {
   if (client instanceof Cluster) client.on('+node', observe)
   else observe(client)

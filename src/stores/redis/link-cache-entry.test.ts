@@ -95,7 +95,7 @@ test.each([
   '-1 https://example.com/',
   '9999999999999999 https://example.com/',
   ` https://example.com/${'a'.repeat(2048 - 19)}`,
-])('%j is invalid with any checksum', (rest) => {
+])('%j is invalid even with a correct checksum', (rest) => {
   expect(decodeEntry(CODE, forged('T', `${CODE} ${rest}`))).toEqual(invalid('format'))
 })
 

@@ -8,7 +8,7 @@ import { TARGET_LENGTH_MAX } from '../../links/target-url.ts'
 /**
  * The key prefix, which must not change in a rolling upgrade: old and new pods share one Redis, and
  * a pod that invalidates keys with another prefix would leave a disabled target in the cache.
- * Therefore the value contains the version of the format, not the key.
+ * Therefore the value, and not the key, contains the version of the format.
  */
 const KEY_PREFIX = 'curtail:link:1:'
 

@@ -4,8 +4,8 @@
 const ARGUMENTS = /,? with args [a-z]+ with:[^\n]*/g
 
 /**
- * Removes the command that the driver attaches to an error, because that of AUTH contains the
- * password, and the arguments in its message. Changes and returns the error.
+ * Removes the arguments from an error's message, and the command that the driver attaches to the
+ * error: an AUTH command contains the password. Changes and returns the error.
  */
 export function maskError(error: Error & { command?: unknown; lastNodeError?: unknown }): Error {
   delete error.command

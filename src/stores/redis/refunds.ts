@@ -5,7 +5,7 @@ import { isDenied } from '../../limits/decide-together.ts'
 
 /** The updates of a call in one hash slot or Redis, with their decisions. */
 export interface CountedGroup {
-  /** The index of each in the call. */
+  /** The index of each update in the call. */
   readonly places: readonly number[]
   readonly updates: readonly CounterUpdate[]
   readonly decisions: readonly Decision[]

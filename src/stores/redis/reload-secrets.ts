@@ -17,7 +17,7 @@ export type OnReload = (problem?: Error) => void
 /** Rejected commands that arrive within this time after an authentication share its result. */
 const RENEW_EVERY_MS = 20
 
-/** Whether Redis rejected the credentials, or has received none. */
+/** Whether Redis rejected the credentials, received none, or denied them a command. */
 export function isRejection(error: unknown): boolean {
   return error instanceof Error && /\b(?:NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)
 }
@@ -43,7 +43,7 @@ export class SecretReloads {
   readonly #authenticate: () => Promise<boolean>
   readonly #watch: { stop(): Promise<void> }
   #isStopped = false
-  /** Whether Redis accepted credentials that it denied a command before: it may deny another. */
+  /** Whether the current credentials, with which Redis denied a command, are being retried. */
   #isRetryingCurrent = false
   #renewing: Promise<boolean> | undefined
   #renewed = { atMs: -Infinity, isAccepted: true }
@@ -153,18 +153,18 @@ export class SecretReloads {
 
   #handleError(error: Error, node: Redis): void {
     if (this.#isStopped || !isRejection(error)) return
-    // Of the credentials for the sentinels: those of Redis stay.
+    // A rejection by the sentinels concerns their own credentials: those of Redis stay in use.
     const isOfSentinels = error.message.startsWith('All sentinels')
     if (this.#readFiles()) void this.#authenticate()
     else if (!isOfSentinels && this.#secrets.rejectHandshake(node)) this.#reject(maskError(error))
   }
 
-  /** At each poll, Redis may accept credentials that it has rejected before. */
+  /** Called at each poll: Redis may accept credentials that it has rejected before. */
   #retryCurrent(): void {
     if (this.#isStopped) return
     if (this.#secrets.isPreviousInUse()) {
       if (this.#renewing !== undefined || this.#isRenewed()) return // the next poll retries
-      this.#renewed.atMs = -Infinity // a denial of the current credentials must not share it
+      this.#renewed.atMs = -Infinity // a later denial must not share the earlier result
       this.#isRetryingCurrent = this.#secrets.tryCurrent() || this.#isRetryingCurrent
       void this.#authenticate()
     } else if (this.#isRetryingCurrent) {
@@ -195,7 +195,7 @@ function oneAtATime<T>(task: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Reports each problem once, and that changed or rejected secrets are accepted. */
+/** Reports each problem once, and when Redis accepts secrets that changed or that it rejected. */
 function createReports(onReload: OnReload) {
   let isPending = false
   let reported: string | undefined

@@ -1,8 +1,9 @@
 // Retries the commands that fail because credentials rotate: Redis rejects the old ones, or closes
 // the connections that use them. A retried command may count hits twice: if Redis closes a
-// connection, it is unknown whether it has executed the commands in flight.
+// connection, it is unknown whether Redis has executed the commands in flight.
 import { Cluster, type Redis } from 'ioredis'
 import { within } from '../../resilience/deadline.ts'
+import { RECONNECT_MS_MAX, type RedisConnectionOptions } from './connection-options.ts'
 import { isRejection, type SecretReloads } from './reload-secrets.ts'
 
 /** How a command is retried. */
@@ -16,7 +17,7 @@ export interface RetryOptions {
 /** Retries of the commands of one client. */
 export interface CommandRetries {
   /**
-   * Sends a command, and retries it until RECONNECT_MS_MAX or the timeout of commands has elapsed
+   * Sends a command, and retries it until `reconnectMsMax` or the timeout of commands has elapsed
    * since the start of the call. Rejects with the driver's error.
    */
   readonly run: <T>(send: () => Promise<T>, options?: RetryOptions) => Promise<T>
@@ -26,23 +27,22 @@ export interface CommandRetries {
   readonly stop: () => void
 }
 
-/** Commands wait this long for the next connection; then they fail until it is established. */
-const RECONNECT_MS_MAX = 250
-/** A retry after the connection was lost, and one after the next one was rejected. */
+/** One retry after the connection is lost, and one if the next connection is rejected. */
 const ATTEMPTS_MAX = 3
 
 /** Creates the retries. */
 export function retryCommands(given: {
   readonly client: Redis | Cluster
   readonly reloads: Pick<SecretReloads, 'renew'>
-  /** The timeout of commands. */
-  readonly timeoutMs: number
+  readonly options: Pick<RedisConnectionOptions, 'timeoutMs' | 'reconnectMsMax'>
 }): CommandRetries {
   const { client, reloads } = given
-  const retryMsMax = Math.min(RECONNECT_MS_MAX, given.timeoutMs)
-  const { isReconnecting, untilReady, timeouts, stop } = watchConnection(client, retryMsMax)
+  const { timeoutMs, reconnectMsMax = RECONNECT_MS_MAX } = given.options
+  const retryMsMax = Math.min(reconnectMsMax, timeoutMs)
+  const bounds = { retryMsMax, reconnectMsMax }
+  const { isReconnecting, untilReady, timeouts, stop } = watchConnection(client, bounds)
   let isStopped = false
-  /** Waits until a retry may succeed; rejects with `error` when no time is left. */
+  /** Waits until a retry can succeed; returns whether to retry. Rejects with `error` on timeout. */
   const mayRetry = async (error: unknown, leftMs: () => number): Promise<boolean> => {
     if (leftMs() <= 0 || !(isRejection(error) || isLoss(error))) return false
     const recovery = isRejection(error) ? reloads.renew(error) : untilReady().then(() => true)
@@ -79,7 +79,10 @@ export function retryCommands(given: {
 }
 
 /** Observes the losses of the connection, and waits for the next one. */
-function watchConnection(client: Redis | Cluster, waitMsMax: number) {
+function watchConnection(
+  client: Redis | Cluster,
+  { retryMsMax, reconnectMsMax }: Readonly<Record<'retryMsMax' | 'reconnectMsMax', number>>,
+) {
   let lostAtMs: number | undefined = -Infinity
   let timeouts = 0
   let reconnecting: { readonly ready: Promise<void>; readonly done: () => void } | undefined
@@ -99,7 +102,7 @@ function watchConnection(client: Redis | Cluster, waitMsMax: number) {
   const isReconnecting = () =>
     client.status !== 'ready' &&
     lostAtMs !== undefined &&
-    performance.now() - lostAtMs < RECONNECT_MS_MAX
+    performance.now() - lostAtMs < reconnectMsMax
   // A Cluster is ready while any node is; the driver itself delays the commands for the others. A
   // single connection remains `ready` for a moment after Redis has closed it.
   const isReady = () =>
@@ -114,7 +117,7 @@ function watchConnection(client: Redis | Cluster, waitMsMax: number) {
         reconnecting = undefined
         resolve()
       }
-      const timer = setTimeout(done, waitMsMax)
+      const timer = setTimeout(done, retryMsMax)
       client.on('ready', done)
       client.on('end', done)
     })

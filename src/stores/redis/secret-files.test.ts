@@ -52,7 +52,7 @@ test('the files are re-read; a new line at their end is ignored', () => {
   expect(secretFiles?.read()).toMatchObject({ auth: { password: 'three' } })
 })
 
-test('files of certificates are used only with TLS, and contain no credentials', () => {
+test('files of certificates are used only with TLS, and do not count as credentials', () => {
   const cert = fileOf('ca', createAuthority('Redis').cert)
   const env = { REDIS_AUTH: 'a', REDIS_TLS_CACERT: cert }
   expect(plan(env).secretFiles).toBeUndefined()
@@ -99,7 +99,7 @@ test.each([
   ])
 })
 
-test('a folder is not a file, and a value and its file are alternatives', () => {
+test('a folder is rejected, and so is a secret that is set both as a value and as a file', () => {
   expect(problemsOf(() => plan({ REDIS_AUTH_FILE: dir }))).toEqual([
     `REDIS_AUTH_FILE must name a readable file: current value is ${dir}`,
   ])

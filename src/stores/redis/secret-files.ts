@@ -18,7 +18,8 @@ type RedisTlsConfig = Readonly<Record<(typeof tlsFileNames)[number], string | un
 
 /** The setting `NAME_FILE` of the secret `NAME`. */
 export function secretFileSetting(name: string): Setting<string | undefined> {
-  return optionalString(`file with the value of ${name}; changes of credentials are applied`)
+  const effect = 'changed credentials take effect without a restart'
+  return optionalString(`file with the value of ${name}; ${effect}`)
 }
 
 /** The secret in the file that the setting `name` names; appends to `problems`. */
@@ -106,8 +107,8 @@ export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
 }
 
 /**
- * Checks the certificates, and that the key is that of the client's certificate: while files are
- * replaced, it may not be. Appends to `problems`.
+ * Checks the certificates, and that the key matches the client's certificate: while files are being
+ * replaced, the key of one pair can be read with the certificate of another. Appends to `problems`.
  */
 function checkTls({ ca, cert, key }: RedisTls, problems: string[]): void {
   try {

@@ -15,7 +15,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
   return []
 }
 
-test('the settings of an existing envoyproxy/ratelimit', () => {
+test('the settings of an existing envoyproxy/ratelimit are accepted', () => {
   const env = { REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: 'redis:6379', REDIS_TYPE: 'single' }
   expect(plan({ ...env, REDIS_AUTH: 'secret', CACHE_KEY_PREFIX: 'p' })).toEqual({
     main: {
@@ -31,7 +31,7 @@ test('the settings of an existing envoyproxy/ratelimit', () => {
   })
 })
 
-test('a second Redis for limits per second', () => {
+test('a second Redis for limits per second has its own settings', () => {
   const { main, perSecond } = plan({
     REDIS_URL: 'rediss://a',
     REDIS_PERSECOND: 'true',

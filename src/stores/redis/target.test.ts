@@ -54,14 +54,14 @@ describe('several addresses', () => {
     { host: 'b', port: 2 },
   ]
 
-  test('sentinels after the name of their master', () => {
+  test('of sentinels follow the name of their master', () => {
     const target = { kind: 'sentinel', masterName: 'mymaster', sentinels: two }
     expect(parse('mymaster,a:1, b:2', 'SENTINEL')).toMatchObject({ target })
     expect(parse('a:1,b:2', 'SENTINEL')).toBeUndefined()
     expect(parse('mymaster', 'SENTINEL')).toBeUndefined()
   })
 
-  test('nodes of a Cluster, which differ only in their addresses', () => {
+  test('of Cluster nodes differ only in host and port', () => {
     expect(parse('a:1,b:2', 'CLUSTER')).toMatchObject({ target: { kind: 'cluster', nodes: two } })
     expect(parse('rediss://:p@a:1,rediss://:p@b:2', 'CLUSTER')).toMatchObject({
       target: { kind: 'cluster', nodes: two },

@@ -14,7 +14,7 @@ const commands: LinkCacheCommands & { isOpen(): boolean } = {
 }
 const batches = { add: () => Promise.resolve([]) }
 
-test('wraps nothing if tracing is off', () => {
+test('commands are not wrapped if tracing is off', () => {
   expect(traceCommands(commands, undefined)).toBe(commands)
   expect(traceBatches(batches, undefined)).toBe(batches)
 })

@@ -3,6 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { parseConfig } from '../../../src/config/config.ts'
+import { RECONNECT_MS_MAX } from '../../../src/stores/redis/connection-options.ts'
 import { connectRedis } from '../../../src/stores/redis/connection.ts'
 import { createRedisCounterStore } from '../../../src/stores/redis/counter-store.ts'
 import { retryCommands } from '../../../src/stores/redis/retry-commands.ts'
@@ -12,12 +13,16 @@ import { freePort } from '../../dependencies/free-ports.ts'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
 import { type MountedSecret, mountSecret } from '../../kit/mounted-secret.ts'
-import { consumeOne, createStore, failureOf, newUpdate } from '../../kit/ratelimit/redis-use.ts'
+import {
+  consumeOne,
+  createStore,
+  failureOf,
+  newUpdate,
+  reconnectMsMax,
+} from '../../kit/ratelimit/redis-use.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
-/** RECONNECT_MS_MAX: how long commands wait and are retried. */
-const RETRY_MS_MAX = 250
 const STORM_MS = 1000
 /** Without a growing delay, Redis gets more than 50 connections a second. */
 const STORM_CONNECTIONS_MAX = 25
@@ -38,7 +43,7 @@ afterEach(async () => {
 })
 
 /** A store behind the proxy, whose Redis knows the script. */
-async function openStore(timeout: string) {
+async function openStore(timeout: string, options: { readonly reconnectMsMax?: number } = {}) {
   const { main } = planRedis(
     parseConfig(redisSettings, {
       REDIS_URL: `127.0.0.1:${proxy.port}`,
@@ -47,7 +52,7 @@ async function openStore(timeout: string) {
     }),
   )
   const { promise: lost, resolve: onDown } = Promise.withResolvers<unknown>()
-  const connection = connectRedis(main, { onUp: () => undefined, onDown })
+  const connection = connectRedis({ ...main, ...options }, { onUp: () => undefined, onDown })
   const store = createRedisCounterStore({ connection, keyPrefix: 'c:' })
   await waitFor('Redis', () => connection.isUp())
   await consumeOne(store, newUpdate())
@@ -73,7 +78,7 @@ test.each([
   ['hits are retried', 2, 6],
   ['a refund is not', -1, 9],
 ])('after Redis has closed the connection, %s', async (_, hits, remaining) => {
-  const { store, connection } = await openStore('5s')
+  const { store, connection } = await openStore('5s', { reconnectMsMax })
   const update = newUpdate('fixed_window')
   await consumeOne(store, { ...update, hits: hits < 0 ? 2 : 0 })
   proxy.dropResponses({ count: 1, matches: isList })
@@ -95,7 +100,7 @@ test('a call whose AUTH hangs fails within the time for retries', async () => {
   const { error, tookMs } = await failureOf(store.consume([newUpdate()]))
   expect(error.message).toContain('NOPERM')
   expect(proxy.droppedResponses()).toBe(1) // that of AUTH
-  expect(tookMs).toBeLessThan(5 * RETRY_MS_MAX)
+  expect(tookMs).toBeLessThan(5 * RECONNECT_MS_MAX)
   store.close()
   admin.disconnect()
 })
@@ -112,7 +117,7 @@ test('a command that waits for the next connection fails at close', async () => 
     for (; turns < 50; turns++) await nextTurn()
   })()
   const [result] = await settled
-  expect(turns).toBeLessThan(50) // it has not waited for RETRY_MS_MAX
+  expect(turns).toBeLessThan(50) // it has not waited for RECONNECT_MS_MAX
   expect(result.status).toBe('rejected')
   await counting
 })
@@ -126,7 +131,7 @@ test.each([
   const client = clientOf(server.port, { password: 'first' })
   await waitFor('Redis', () => client.status === 'ready')
   const reloads = { renew: () => Promise.resolve(false), stop: () => undefined }
-  const { run } = retryCommands({ client, reloads, timeoutMs: 5000 })
+  const { run } = retryCommands({ client, reloads, options: { timeoutMs: 5000, reconnectMsMax } })
   let sent = 0
   const send = () => {
     sent += 1

@@ -13,7 +13,7 @@ import { freePort } from '../../dependencies/free-ports.ts'
 import { clientOf, createCertificate, startCluster, startRedis } from '../../dependencies/redis.ts'
 import { openReadyCache, TOLERANT_MS_MAX } from '../../kit/links/link-cache-use.ts'
 import { mountSecret } from '../../kit/mounted-secret.ts'
-import { newUpdate } from '../../kit/ratelimit/redis-use.ts'
+import { newUpdate, reconnectMsMax } from '../../kit/ratelimit/redis-use.ts'
 import { repeatWhile } from '../../kit/repeat-while.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -53,11 +53,14 @@ function openStore(env: Record<string, string>) {
   const { main, keyPrefix } = planRedis(parseConfig(redisSettings, { REDIS_TIMEOUT: '5s', ...env }))
   const reloads: string[] = []
   const errors: Error[] = []
-  const connection = connectRedis(main, {
-    onUp: () => undefined,
-    onDown: (error) => errors.push(error),
-    onReload: (problem) => reloads.push(problem?.message ?? ''),
-  })
+  const connection = connectRedis(
+    { ...main, reconnectMsMax },
+    {
+      onUp: () => undefined,
+      onDown: (error) => errors.push(error),
+      onReload: (problem) => reloads.push(problem?.message ?? ''),
+    },
+  )
   const store = createRedisCounterStore({ connection, keyPrefix })
   cleanups.push(() => {
     store.close()

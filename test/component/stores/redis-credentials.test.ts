@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { Redis } from 'ioredis'
 import { parseConfig } from '../../../src/config/config.ts'
-import { connectRedis, type RedisConnection } from '../../../src/stores/redis/connection.ts'
+import { connectRedis } from '../../../src/stores/redis/connection.ts'
 import {
   createRedisCounterStore,
   type RedisCounterStore,
@@ -14,7 +14,7 @@ import { findAptDependency } from '../../dependencies/apt.ts'
 import { redisServers } from '../../dependencies/redis-servers.ts'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { type MountedSecret, mountSecret } from '../../kit/mounted-secret.ts'
-import { consumeOne, newUpdate } from '../../kit/ratelimit/redis-use.ts'
+import { consumeOne, newUpdate, reconnectMsMax } from '../../kit/ratelimit/redis-use.ts'
 import { repeatWhile } from '../../kit/repeat-while.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -27,32 +27,46 @@ const PAUSE_MS = 40
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 const USER = ['--user', 'app', 'on', '>first', '~*', '+@all']
 
+/** A store with files of its own. */
+interface OpenedStore {
+  readonly secret: MountedSecret
+  readonly store: RedisCounterStore
+  /** The messages of reloads; empty if the secrets were used. */
+  readonly reloads: string[]
+}
+
 let server: RedisServer
 let admin: Redis
 let secret: MountedSecret
 let store: RedisCounterStore
-let connection: RedisConnection
-/** The messages of reloads; empty if the secrets were used. */
 let reloads: string[]
 
 async function open(program: string): Promise<void> {
   server = await startRedis(USER, { program })
   admin = clientOf(server.port)
-  secret = await mountSecret({ auth: 'app:first\n' })
-  reloads = []
+  ;({ secret, store, reloads } = await openStore())
+}
+
+async function openStore(): Promise<OpenedStore> {
+  const mounted = await mountSecret({ auth: 'app:first\n' })
   const env = {
     REDIS_URL: `127.0.0.1:${server.port}`,
-    REDIS_AUTH_FILE: secret.pathOf('auth'),
+    REDIS_AUTH_FILE: mounted.pathOf('auth'),
     REDIS_TIMEOUT: '5s',
   }
   const { main } = planRedis(parseConfig(redisSettings, env))
-  connection = connectRedis(main, {
-    onUp: () => undefined,
-    onDown: () => undefined,
-    onReload: (problem) => reloads.push(problem?.message ?? ''),
-  })
-  store = createRedisCounterStore({ connection, keyPrefix: 'c:' })
+  const messages: string[] = []
+  const connection = connectRedis(
+    { ...main, reconnectMsMax },
+    {
+      onUp: () => undefined,
+      onDown: () => undefined,
+      onReload: (problem) => messages.push(problem?.message ?? ''),
+    },
+  )
+  const created = createRedisCounterStore({ connection, keyPrefix: 'c:' })
   await waitFor('Redis', () => connection.isUp())
+  return { secret: mounted, store: created, reloads: messages }
 }
 
 async function close(): Promise<void> {
@@ -69,20 +83,21 @@ async function connected(): Promise<string> {
   return own.map((line) => line.replace(/^id=(\d+) .* user=(\w+) .*$/, '$1 $2')).join()
 }
 
-/** Writes the file and waits until the store has reloaded it. */
-async function rotateTo(auth: string): Promise<void> {
-  const before = reloads.length
-  await secret.swap({ auth })
-  await waitFor('the reload', () => reloads.length > before)
+/** Writes the file and waits until the store has reloaded it, if nothing else is reported. */
+async function rotateTo(auth: string, of = { secret, reloads }): Promise<void> {
+  const before = of.reloads.length
+  await of.secret.swap({ auth })
+  await waitFor('the reload', () => of.reloads.length > before)
 }
 
 /** Counts a hit; if Redis closes the connection, it may count the hit twice. */
-async function countOnce(): Promise<void> {
-  expect(await consumeOne(store, newUpdate())).toMatchObject({ admitted: true })
+async function countOnce(by = store): Promise<void> {
+  expect(await consumeOne(by, newUpdate())).toMatchObject({ admitted: true })
 }
 
 /** Counts without a pause until `change` has completed. Returns the number of calls. */
-const countWhile = (change: () => Promise<unknown>) => repeatWhile(countOnce, change)
+const countWhile = (change: () => Promise<unknown>, by = store) =>
+  repeatWhile(() => countOnce(by), change)
 
 describe.each(redisServers)('changed credentials of $name', ({ find }) => {
   beforeEach(async () => {
@@ -195,14 +210,23 @@ describe('unusable credentials', () => {
   })
 
   test('that deny a command just before a poll tries them are not used for the next', async () => {
-    for (let waitMs = POLL_MS - 60; waitMs <= POLL_MS; waitMs += 10) {
+    const waits = Array.from({ length: 13 }, (_, i) => POLL_MS - 5 * i)
+    const countAfter = async (waitMs: number, at: number) => {
+      await sleep(at * 1.5 * WATCHED_MS) // one store counts at a time, so that calls are fast
       const user = `user${waitMs}`
       await admin.acl('SETUSER', user, 'on', '>second', '~*', '-@all', '+auth', '+client', '+info')
-      await rotateTo(`${user}:second`)
-      await sleep(waitMs)
-      await countWhile(() => sleep(WATCHED_MS))
-      await rotateTo('app:first')
+      const own = await openStore()
+      try {
+        await rotateTo(`${user}:second`, own)
+        await sleep(waitMs)
+        await countWhile(() => sleep(WATCHED_MS), own.store)
+      } finally {
+        own.store.close()
+        await own.secret.remove()
+      }
     }
+    const results = await Promise.allSettled(waits.map(countAfter)) // none uses a closed server
+    expect(results.filter(({ status }) => status === 'rejected')).toEqual([])
   })
 
   test('that deny a command right after AUTH are not used for its retry', async () => {

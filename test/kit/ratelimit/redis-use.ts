@@ -3,7 +3,10 @@ import type { Algorithm, Decision, Limit } from '../../../src/limits/algorithm.t
 import { algorithms } from '../../../src/limits/algorithms.ts'
 import type { CounterUpdate } from '../../../src/limits/counter-store.ts'
 import { StoreError } from '../../../src/resilience/store-error.ts'
-import type { RedisConnectionOptions } from '../../../src/stores/redis/connection-options.ts'
+import {
+  RECONNECT_MS_MAX,
+  type RedisConnectionOptions,
+} from '../../../src/stores/redis/connection-options.ts'
 import { connectRedis, type RedisConnection } from '../../../src/stores/redis/connection.ts'
 import {
   createRedisCounterStore,
@@ -11,6 +14,9 @@ import {
 } from '../../../src/stores/redis/counter-store.ts'
 import { waitFor } from '../wait-for.ts'
 import { durationWithoutPauses } from '../watch-pauses.ts'
+
+/** How long commands wait for the next connection on a machine that is busy with other tests. */
+export const reconnectMsMax = 5 * RECONNECT_MS_MAX
 
 /** A store, its connection, and the events of the connection. */
 export interface TestStore {
