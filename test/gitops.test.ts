@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { Ajv } from 'ajv'
+import { parse } from 'yaml'
 import type { ObservedPool, ObservedStore } from '../src/codes/observed-state.ts'
 import { planRefillJob } from '../src/codes/plan-refill-job.ts'
 import type { CodePool } from '../src/kube/code-pool/code-pool.ts'
@@ -96,21 +97,41 @@ test.each([
 const schema = JSON.parse(readFileSync('charts/curtail/values.schema.json', 'utf8')) as object
 const validate = new Ajv({ strict: false }).compile(schema)
 
+/** The versions of the charts, which are equal. */
+const { version } = parse(readFileSync('charts/curtail/Chart.yaml', 'utf8')) as { version: string }
+
 test('the Applications refer to charts of the project, with values that they accept', () => {
   const sources = ofKind('Application').map(({ spec }) => spec?.source)
-  expect(sources.map((source) => source?.path)).toEqual(['charts/curtail-crds', 'charts/curtail'])
-  expect([validate(sources[1]?.helm?.valuesObject), validate.errors]).toEqual([true, null])
+  expect(sources.map((source) => source?.path ?? source?.chart)).toEqual([
+    ...['curtail', 'charts/curtail-crds', 'charts/curtail'],
+  ])
+  const versions = sources.map((source) => source?.targetRevision)
+  expect(versions).toEqual([version, `v${version}`, `v${version}`])
+  for (const source of [sources[0], sources[2]])
+    expect([validate(source?.helm?.valuesObject), validate.errors]).toEqual([true, null])
 })
 
 test('the HelmReleases install both charts from one source, the CRDs first', () => {
-  const [crds, shop] = ofKind('HelmRelease')
+  const [, crds, shop] = ofKind('HelmRelease')
   const [source] = ofKind('GitRepository')
   const charts = [crds, shop].map((release) => release?.spec?.chart?.spec)
   expect(charts.map((one) => one?.chart)).toEqual(['./charts/curtail-crds', './charts/curtail'])
   const sourceRef = { kind: source?.kind, name: source?.metadata.name }
   expect(charts.map((one) => one?.sourceRef)).toEqual([sourceRef, sourceRef])
+  expect(source?.spec?.ref?.tag).toBe(`v${version}`)
   expect(shop?.spec?.dependsOn).toEqual([{ name: crds?.metadata.name }])
   const places = [source, crds, shop].map((one) => one?.metadata.namespace)
   expect(new Set(places).size).toBe(1)
   expect([validate(shop?.spec?.values), validate.errors]).toEqual([true, null])
+})
+
+test('the HelmRelease of a chart in a registry differs from the sample only in its source', () => {
+  const [shop, , sample] = ofKind('HelmRelease')
+  const [source] = ofKind('OCIRepository')
+  expect(source?.spec?.ref?.tag).toBe(version)
+  expect(source?.metadata.namespace).toBe(shop?.metadata.namespace)
+  const chartRef = { kind: source?.kind, name: source?.metadata.name }
+  // A chart of a release names its image, so that no values are required.
+  const changes = { chart: undefined, values: undefined, chartRef }
+  expect(shop).toEqual({ ...sample, spec: { ...sample?.spec, ...changes } })
 })

@@ -33,7 +33,8 @@ import {
 } from '../image/oci-layout.ts'
 import { renderChartSbom } from './chart-sbom.ts'
 import { readMaterials } from './materials.ts'
-import { packChart } from './pack-chart.ts'
+import { packChart, type ReleasedImage } from './pack-chart.ts'
+import { packStandalone } from './pack-standalone.ts'
 import { releaseNotes } from './release-notes.ts'
 import {
   createRepository,
@@ -109,11 +110,13 @@ async function writeContents(
   const files = join(folder, 'files')
   const packages = await readBasePackages()
   const image = await writeImageIndex(folder, source, { registry, packages, architectures })
-  const artefacts = [...image, ...(await writeCharts(folder, registry, image))]
+  const released = { repository: image[0].repository.name, digest: image[0].digest }
+  const artefacts = [...image, ...(await writeCharts(folder, registry, released))]
+  await packStandalone(files, source.version, released)
   const digests = artefacts.map((artefact) => listNames(artefact, source.version)).join('')
   await writeFile(join(files, 'digests.txt'), digests)
-  const charts = (await readdir(files)).filter((name) => name.endsWith('.tgz')).sort()
-  const subjects = [...artefacts.map(subjectOf), ...(await digestFiles(files, charts))]
+  const packed = (await readdir(files)).filter((name) => name.endsWith('.tgz')).sort()
+  const subjects = [...artefacts.map(subjectOf), ...(await digestFiles(files, packed))]
   const build = describeBuild(source, registry, await readMaterials(packages))
   const provenance = renderStatement(subjects, statementTypes.provenance, build)
   await writeFile(join(files, 'provenance.json'), provenance)
@@ -184,12 +187,11 @@ export async function writeImageIndex(
 async function writeCharts(
   folder: string,
   registry: string,
-  [image]: readonly [Artefact, ...Artefact[]],
+  image: ReleasedImage,
 ): Promise<readonly Artefact[]> {
   const artefacts: Artefact[] = []
-  const reference = { repository: image.repository.name, digest: image.digest }
   for (const name of charts) {
-    const { path, facts, values } = await packChart(join(folder, 'files'), name, reference)
+    const { path, facts, values } = await packChart(join(folder, 'files'), name, image)
     const repository = await createRepository(join(folder, 'oci'), registry, `charts/${name}`)
     const config = await addBlob(repository.folder, chartTypes.config, JSON.stringify(facts))
     const layer = await addBlob(repository.folder, chartTypes.layer, await readFile(path))

@@ -1,6 +1,6 @@
 // The dependency `crd-schemas`: strict schemas for kubeconform of the custom resources of other
-// projects that the chart renders. Their source are the CRDs in the projects' Go modules, pinned by
-// version and checksum.
+// projects that the chart renders, or that install it. Their source are the CRDs in the Go
+// modules of these projects, pinned by version and checksum.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,6 +48,30 @@ const SOURCES: readonly Source[] = [
       'monitoring.coreos.com_servicemonitors',
       'monitoring.coreos.com_prometheusrules',
     ],
+  },
+  {
+    module: 'github.com/argoproj/argo-cd/v3@v3.5.7',
+    sum: 'h1:Xm1BF+I5OgDKUG3SDK49vn2/Y5AMyaNVko+/JT08gj0=',
+    folder: 'manifests/crds',
+    files: ['application-crd'],
+  },
+  {
+    module: 'github.com/fluxcd/source-controller@v1.9.6',
+    sum: 'h1:nG534/bI6nVpyHra7ONAk6xDB3xPsVT+EOLHZHXPrrc=',
+    folder: 'config/crd/bases',
+    files: ['gitrepositories', 'ocirepositories'].map((one) => `source.toolkit.fluxcd.io_${one}`),
+  },
+  {
+    module: 'github.com/fluxcd/helm-controller@v1.4.0',
+    sum: 'h1:rkm8rmB6Na7eNc4pJOnvtXEaJ19iKluRtayHKjBxcUM=',
+    folder: 'config/crd/bases',
+    files: ['helm.toolkit.fluxcd.io_helmreleases'],
+  },
+  {
+    module: 'github.com/fluxcd/kustomize-controller@v1.9.6',
+    sum: 'h1:XB+G3A0mky0j5uVHZWv4oSlS2RvZBoNIUhstIvY0JKE=',
+    folder: 'config/crd/bases',
+    files: ['kustomize.toolkit.fluxcd.io_kustomizations'],
   },
 ]
 

@@ -21,6 +21,7 @@ import { findLastRelease } from './last-release.ts'
 import { findPrometheus } from './prometheus.ts'
 import { redisServers } from './redis-servers.ts'
 import { findReleaseTools } from './release-tools.ts'
+import { findShellcheck } from './shellcheck.ts'
 import { findStrace } from './strace.ts'
 import { findZsh } from './zsh.ts'
 
@@ -49,6 +50,7 @@ const downloads: readonly Dependency[] = [
   ['the schemas of Kubernetes', findKubernetesSchemas],
   ['the schemas of other projects', findCrdSchemas],
   ['kubeconform', findKubeconform],
+  ['shellcheck', findShellcheck],
   ['the base of the image', findImageBase],
 ]
 /** Builds, each of which uses all cores. */

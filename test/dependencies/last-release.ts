@@ -57,6 +57,7 @@ export interface LastRelease {
 /** Finds the last release, which is built if it is missing. Throws the reason if that fails. */
 export async function findLastRelease(): Promise<LastRelease> {
   const { version, commit } = LAST
+  await checkTag(root, LAST)
   const name = `last-release-${version}-${commit.slice(0, 12)}`
   const folder = await cachedDependency(name, build)
   const packed = (chart: string) => join(folder, `${chart}-${version}.tgz`)
@@ -71,6 +72,23 @@ export async function findLastRelease(): Promise<LastRelease> {
       ratelimit: packed('curtail-ratelimit'),
     },
   }
+}
+
+/** Throws if the checkout has the tag of a release, and it is not the release's commit. */
+export async function checkTag(
+  checkout: string,
+  { version, commit }: { readonly version: string; readonly commit: string },
+): Promise<void> {
+  const list = ['tag', '--list', `v${version}`, '--format', '%(objectname) %(*objectname)']
+  const { stdout } = await run('git', list, { cwd: checkout, timeout: GIT_MS_MAX })
+  // A tag with a message is an object of its own; a shallow clone may have no tags.
+  const [found = commit] = stdout
+    .split(/\s/)
+    .filter((id) => id !== '')
+    .slice(-1)
+  if (found === commit) return
+  const fix = 'correct the tag, or the constant LAST of last-release.ts'
+  throw new Error(`The tag v${version} is the commit ${found}, not ${commit}: ${fix}`)
 }
 
 /** Builds the image and the charts into `folder`, and compares them with their digests. */

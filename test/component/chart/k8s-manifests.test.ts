@@ -1,5 +1,5 @@
-// The manifests for clusters without Helm: k8s/standalone, as `kubectl apply -k` renders it, and
-// the samples, which name objects of the chart.
+// The manifests for clusters without Helm: k8s/standalone, as `kubectl apply -k` renders it, the
+// samples, which name objects of the chart, and those of docs/gitops.md.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import type { RateLimitPolicySpec } from '../../../src/kube/rate-limit-policy/ra
 import { policyOf } from '../../../src/kube/rate-limit-policy/watch-policies.ts'
 import { compile } from '../../../src/policies/compile.ts'
 import { role } from '../../../src/roles/standalone.ts'
+import { findCrdSchemas } from '../../dependencies/crd-schemas.ts'
 import { findKubeconform } from '../../dependencies/kubeconform.ts'
 import { findKubernetesSchemas, schemaLocation } from '../../dependencies/kubernetes-schemas.ts'
 import { findKubernetes } from '../../dependencies/kubernetes.ts'
@@ -23,12 +24,15 @@ import {
   renderChart,
   tryRender,
 } from '../../kit/chart/chart-render.ts'
+import { adviceOn, exceptionsTo } from '../../kit/chart/kube-score.ts'
+import { pageBlocks } from '../../kit/gitops-health.ts'
 import { writeCustomSchemas } from '../../kit/kube/custom-schemas.ts'
 
 const run = promisify(execFile)
 const FIND_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 60_000
-const SAMPLES = ['code-pool', 'rate-limit-policy'] as const
+/** The samples whose kinds Kubernetes, the chart, the Gateway API, Argo CD and Flux define. */
+const SAMPLES = ['code-pool', 'rate-limit-policy', 'gateway-route', 'argo-cd', 'flux'] as const
 
 async function renderManifests(folder = 'k8s/standalone'): Promise<string> {
   const kubectl = join(await findKubernetes((line) => process.stdout.write(`${line}\n`)), 'kubectl')
@@ -47,7 +51,7 @@ const renderKustomization = async (folder?: string) => parseObjects(await render
 const readSample = (name: string) => readFile(`k8s/samples/${name}.yaml`, 'utf8')
 
 test(
-  'kubectl renders k8s/standalone; it and the samples are valid for the Kubernetes API',
+  'k8s/standalone, the samples and the manifests of docs/gitops.md are valid for their APIs',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-manifests-'))
     const schemas = await mkdtemp(join(tmpdir(), 'curtail-schemas-'))
@@ -55,12 +59,17 @@ test(
       await writeFile(join(folder, 'standalone.yaml'), await renderManifests())
       for (const name of SAMPLES)
         await writeFile(join(folder, `${name}.yaml`), await readSample(name))
+      await writeFile(join(folder, 'gitops.yaml'), pageBlocks.join('---\n'))
       await writeCustomSchemas(schemas)
-      const all = [await findKubernetesSchemas(), schemas]
+      const all = [await findKubernetesSchemas(), await findCrdSchemas(), schemas]
       const locations = all.flatMap((one) => ['-schema-location', schemaLocation(one)])
       const args = ['-strict', '-summary', ...locations, folder]
-      const { stdout } = await run(await findKubeconform(), args, { timeout: TEST_MS_MAX })
-      expect(stdout).toContain('8 resources found in 3 files - Valid: 8, Invalid: 0, Errors: 0')
+      const validating = run(await findKubeconform(), args, { timeout: TEST_MS_MAX })
+      // If there are problems, it exits with 1.
+      const { stdout } = await validating.catch((error: unknown) => error as { stdout?: string })
+      expect(stdout).toMatch(
+        /^Summary: \d\d resources found in 7 files - .* Invalid: 0, Errors: 0,/,
+      )
     } finally {
       for (const one of [folder, schemas]) await rm(one, { recursive: true })
     }
@@ -91,6 +100,16 @@ test(
       expect(JSON.stringify(objectOf(objects, kind, 'curtail-standalone').spec)).toContain(
         JSON.stringify((spec?.['selector'] as { matchLabels: object }).matchLabels),
       )
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'the advice of kube-score does not apply to k8s/standalone',
+  async () => {
+    const advice = await adviceOn(await renderKustomization())
+    expect(advice.filter((one) => exceptionsTo(one).length === 0)).toEqual([])
+    expect(advice.map(({ object }) => object)).toContain('StatefulSet curtail-standalone')
   },
   TEST_MS_MAX,
 )

@@ -155,9 +155,9 @@ describe('the rate limiter alone', () => {
     await upgrade('--set', 'ratelimit.existingRules=limits')
   })
 
-  test.each(helmMajors)('passes helm %d lint, as does the chart curtail', async (major) => {
+  test.each(helmMajors)('passes helm %d lint, as do the other charts', async (major) => {
     const helm = await findHelm(major)
-    for (const chart of [limiterFolder, chartFolder]) {
+    for (const chart of [limiterFolder, chartFolder, 'charts/curtail-crds']) {
       const { stderr } = await run(helm, ['lint', '--strict', chart], { timeout: LINT_MS_MAX })
       expect(stderr).toBe('')
     }

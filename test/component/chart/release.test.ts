@@ -2,7 +2,7 @@
 // from a registry, and Helm reads the charts from there. Requires root, for mounts.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,12 +11,15 @@ import { parse } from 'yaml'
 import { architectures } from '../../../k8s/image/base-packages.ts'
 import { root } from '../../../k8s/image/bundle.ts'
 import { findHelm, helmMajors } from '../../dependencies/helm.ts'
+import { findKubernetes } from '../../dependencies/kubernetes.ts'
 import { findReleaseTools } from '../../dependencies/release-tools.ts'
 import { cloneCheckout, git, release } from '../../kit/chart/release-clone.ts'
+import { ofKind } from '../../kit/gitops-health.ts'
 import { withinDeadline } from '../../kit/wait-for.ts'
 
 const run = promisify(execFile)
 const TEST_MS_MAX = 900_000
+const FIND_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const COMMAND_MS_MAX = 120_000
 const REGISTRY = 'registry.example.com/team'
 const TAG = 'org.opencontainers.image.ref.name'
@@ -32,16 +35,25 @@ interface Report {
   readonly errors: readonly string[]
 }
 
+/** The entry point of a layout. */
+interface Index {
+  readonly manifests: readonly {
+    readonly digest: string
+    readonly annotations: Readonly<Record<string, string>>
+  }[]
+}
+
 let folder: string
 let version: string
 let signed: string
+let kubectl: string
 const verifiers: ChildProcess[] = []
 
 /** The contents of a file of a release; of an entry point, without the tags of signatures. */
 async function readComparable(path: string): Promise<string> {
   const text = await readFile(path, 'latin1')
   if (!path.endsWith('/index.json')) return text
-  const index = JSON.parse(text) as { manifests: { annotations: Record<string, string> }[] }
+  const index = JSON.parse(text) as Index
   const manifests = index.manifests.filter(
     ({ annotations }) => !annotations[TAG]?.startsWith('sha256-'),
   )
@@ -89,6 +101,10 @@ async function errorsOf(released: string, key: string): Promise<readonly string[
 }
 
 beforeAll(async () => {
+  kubectl = join(await findKubernetes((line) => process.stdout.write(`${line}\n`)), 'kubectl')
+}, FIND_MS_MAX)
+
+beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'curtail-release-test-'))
   const text = await readFile(join(root, 'package.json'), 'utf8')
   version = (JSON.parse(text) as { version: string }).version
@@ -107,17 +123,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const child of verifiers) child.kill('SIGKILL')
   await rm(folder, { recursive: true, force: true })
-})
-
-test('the workflow that publishes a release has no problems', async () => {
-  const program = join(await findReleaseTools(), 'actionlint')
-  const workflow = join(root, '.github/workflows/release.yaml')
-  // ShellCheck is not a dependency, so that the result is the same on each machine.
-  const args = ['-shellcheck=', '-no-color', workflow]
-  const linting = run(program, args, { timeout: COMMAND_MS_MAX })
-  // If there are problems, it exits with 1.
-  const { stdout } = await linting.catch((error: unknown) => error as { stdout?: string })
-  expect(stdout).toBe('')
 })
 
 test(
@@ -179,7 +184,7 @@ test(
     ])
     const json = await readFile(join(signed, 'files/provenance.json'), 'utf8')
     const { subject } = JSON.parse(json) as { subject: readonly { name: string }[] }
-    expect(new Set(subject.map(({ name }) => name)).size).toBe(lines.length + 3)
+    expect(new Set(subject.map(({ name }) => name)).size).toBe(lines.length + 4)
     // The command of docs/release.md.
     await run('sha256sum', ['--check', '--strict', '--ignore-missing', 'SHA256SUMS'], {
       cwd: join(signed, 'files'),
@@ -201,6 +206,33 @@ test(
       }
     }
     child.stdin?.end()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'the released manifests name the image by its digest, and docs/gitops.md names the charts',
+  async () => {
+    const [digest = ''] = (await readFile(join(signed, 'files/digests.txt'), 'utf8')).split('  ')
+    const archive = join(signed, 'files', `curtail-standalone-${version}.tgz`)
+    const options = { cwd: join(folder, 'standalone'), timeout: COMMAND_MS_MAX }
+    await mkdir(options.cwd)
+    await run('tar', ['-xzf', archive], options)
+    const { stdout } = await run(kubectl, ['kustomize', 'k8s/standalone'], options)
+    const images = [...stdout.matchAll(/image: (.*)/g)].map(([, image]) => image)
+    expect(images).toEqual([`${REGISTRY}/curtail:${version}@${digest}`])
+    const source = ofKind('Application')[0]?.spec?.source
+    const { url, layerSelector } = ofKind('OCIRepository')[0]?.spec ?? {}
+    const mediaType = layerSelector?.mediaType
+    const chart = `${REGISTRY}/charts/curtail`
+    expect([`${source?.repoURL}/${source?.chart}`, url]).toEqual([chart, `oci://${chart}`])
+    const layout = join(signed, 'oci/charts/curtail')
+    const readJson = async (path: string) =>
+      JSON.parse(await readFile(join(layout, path), 'utf8')) as unknown
+    const index = (await readJson('index.json')) as Index
+    const tagged = index.manifests.find(({ annotations }) => annotations[TAG] === version)
+    const blob = `blobs/${tagged?.digest.replace(':', '/') ?? ''}`
+    expect(await readJson(blob)).toMatchObject({ layers: [{ mediaType }] })
   },
   TEST_MS_MAX,
 )

@@ -1,5 +1,5 @@
-// Runs kube-score on rendered objects, and lists its advice that does not apply to the charts, with
-// the reasons. Contains no expectation.
+// Runs kube-score on rendered objects, and lists its advice that does not apply to them, with the
+// reasons. Contains no expectation.
 import { execFile } from 'node:child_process'
 import { KUBERNETES_VERSION } from '../../dependencies/kubernetes-schemas.ts'
 import { findKubeScore } from '../../dependencies/kube-score.ts'
@@ -50,18 +50,18 @@ export const scoreExceptions: readonly ScoreException[] = [
   },
   {
     check: 'container-security-context-user-group-id: The container ',
-    objects: /^StatefulSet .*-(cassandra|cache|counters)$/,
-    reason: 'The images of Cassandra and Redis have the user 999.',
+    objects: /^StatefulSet .*-(cassandra|cache|counters|standalone)$/,
+    reason: 'The images of Cassandra and Redis have the user 999; that of standalone has 65532.',
   },
   {
     check: 'statefulset-has-servicename: StatefulSet does not have a valid serviceName',
-    objects: /^StatefulSet .*-(cache|counters)$/,
+    objects: /^StatefulSet .*-(cache|counters|standalone)$/,
     reason: 'The only pod is reached by the address of its Service, which outlives the pod.',
   },
   {
     check: 'pod-probes-identical: Container has the same readiness and liveness probe',
-    objects: /^StatefulSet .*-cassandra$/,
-    reason: 'Only the deadlines differ: liveness restarts a node without CQL after two minutes.',
+    objects: /^StatefulSet .*-(cassandra|standalone)$/,
+    reason: 'Only the deadlines differ: liveness restarts a pod that fails for a minute or more.',
   },
   {
     check: 'deployment-replicas: Deployment few replicas',

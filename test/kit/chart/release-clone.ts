@@ -35,6 +35,9 @@ export async function cloneCheckout(clone: string, version: string): Promise<voi
   const changelog = await readFile(join(clone, 'CHANGELOG.md'), 'utf8')
   const released = changelog.replace(/^## /m, `## ${version}\n\n- a test\n\n## `)
   await writeFile(join(clone, 'CHANGELOG.md'), released)
+  const manifests = join(clone, 'k8s/standalone/kustomization.yaml')
+  const current = await readFile(manifests, 'utf8')
+  await writeFile(manifests, current.replace(/(?<=newTag: )[\d.]+/, '0.0.0')) // a release sets it
   // A release needs the pinned packages, which Debian's mirrors delete when it replaces them.
   const packages = await findAvailablePackages(architectures)
   await writeFile(join(clone, 'k8s/image/base-packages.json'), JSON.stringify(packages))
