@@ -54,7 +54,7 @@ function bareLinesOf({ text }: Page): readonly string[] {
 }
 
 /** Inline code within sentences, unchanged. */
-export function spansOf({ text }: Page): readonly string[] {
+function spansOf({ text }: Page): readonly string[] {
   return [...text.replaceAll(block, '').matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span)
 }
 

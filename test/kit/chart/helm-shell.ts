@@ -15,6 +15,10 @@ const runFile = promisify(execFile)
 /** The namespace of the releases. */
 export const NAMESPACE = 'store'
 
+/** The command in README.md that installs the CRDs. */
+export const INSTALL_CRDS =
+  'helm install curtail-crds charts/curtail-crds -n curtail-system --create-namespace'
+
 /** The exit code of a command, and what it printed. */
 interface Result {
   readonly code: number
@@ -62,8 +66,8 @@ export async function openHelmShell(server: KubeApiserver): Promise<HelmShell> {
   const close = () => rm(folder, { recursive: true })
   try {
     await shOrThrow(`kubectl create namespace ${NAMESPACE}`)
-    const crds = `${dirname(chartFolder)}/curtail-crds`
-    await shOrThrow(`helm install curtail-crds ${crds} -n ${NAMESPACE}`)
+    await shOrThrow(`ln -s ${dirname(chartFolder)} charts`)
+    await shOrThrow(INSTALL_CRDS)
   } catch (error) {
     await close()
     throw error
@@ -78,7 +82,10 @@ export async function openHelmShell(server: KubeApiserver): Promise<HelmShell> {
   }
 }
 
+/** Helm 3 needs two seconds to validate what the API server validates as well. */
+export const UNVALIDATED = '--disable-openapi-validation'
+
 /** The Helm command for a release with the default values and `more`. */
-export const helm = (command: string, release: string, more = '') =>
-  `helm ${command} ${release} ${chartFolder} -n ${NAMESPACE} ` +
+export const helm = (command: 'install' | 'upgrade', release: string, more = '') =>
+  `helm ${command} ${release} ${chartFolder} -n ${NAMESPACE} ${UNVALIDATED} ` +
   `--set image.repository=${someImage.repository} ${more}`
