@@ -88,7 +88,7 @@ test('a refresh ends the watch, relists, and watches from there', async () => {
   expect(cache.list().map(({ metadata: { name } }) => name)).toEqual(['b'])
 })
 
-test('a list whose start was before the refresh does not count', async () => {
+test('a list that started before the refresh does not complete it', async () => {
   const [first, second] = [Promise.withResolvers<object>(), Promise.withResolvers<object>()]
   list = () => first.promise
   await run(0)
@@ -102,7 +102,7 @@ test('a list whose start was before the refresh does not count', async () => {
   expect([state.isDone, watches]).toEqual([true, ['9']])
 })
 
-test('an event that arrives at the same time does not replace the list', async () => {
+test('an event that arrives together with a refresh does not replace the list', async () => {
   const next = Promise.withResolvers<string>()
   event = next.promise
   await run(0)
@@ -113,7 +113,7 @@ test('an event that arrives at the same time does not replace the list', async (
   expect([state.isDone, lists, watches]).toEqual([true, 2, ['5', '9']])
 })
 
-test('a refresh interrupts a back-off delay, and completes with the first good list', async () => {
+test('a refresh interrupts a back-off delay, and completes with a successful list', async () => {
   list = () => Promise.reject(fault)
   await run(100)
   const states = [refresh(), refresh()]
@@ -124,7 +124,7 @@ test('a refresh interrupts a back-off delay, and completes with the first good l
   expect(states.map(({ isDone }) => isDone)).toEqual([true, true])
 })
 
-test('a refresh that is cancelled resumes the watch although lists fail', async () => {
+test('a cancelled refresh resumes the watch, even while lists fail', async () => {
   await run(1000)
   list = () => Promise.reject(fault)
   const refreshed = reflector.refresh()

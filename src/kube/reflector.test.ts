@@ -83,7 +83,7 @@ async function run(ms: number, more: { labelSelector?: string } = {}): Promise<A
 
 const watchedVersions = () => watches.map(({ query }) => query['resourceVersion'])
 
-test('a watch starts at the version of its list, the next at the last event', async () => {
+test('a watch starts at the version of the list, later watches at the last event', async () => {
   const lines = [line('ADDED', object('b', '6')), line('DELETED', object('a', '8'))]
   const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '9' } })
   watch = (nth, call) => (nth === 1 ? yielding([...lines, bookmark]) : silent)(nth, call)
@@ -173,13 +173,29 @@ test('an unreachable or throttling server alone never leads to a list', async ()
   expect(lists).toHaveLength(1)
 })
 
-test('failures are reported, and the recovery once a watch is open', async () => {
+test('failures are reported, and so is the recovery once a watch is open', async () => {
   watch = (nth, call) => (nth === 1 ? yielding([], fault()) : silent)(nth, call)
   await run(1000)
-  // The list, the watch that opened and failed, and the next one.
+  // The list, the watch that opened and failed, and the next watch.
   expect(failures.map((failure) => failure?.status)).toEqual([undefined, undefined, 500, undefined])
   const { values } = await metrics.watchFailures.get()
   expect(values).toMatchObject([{ value: 1, labels: { resource: 'things', reason: '500' } }])
+})
+
+test('a timeout is reported unless the watch was open; the watch is resumed', async () => {
+  const idle = fault({ status: 0, reason: 'Timeout' })
+  const closed = async function* (): AsyncGenerator<string, void> {
+    yield await Promise.reject(idle)
+  }
+  watch = (nth, call) => (nth === 1 ? yielding([], idle)(nth, call) : closed())
+  await run(1000)
+  // The list, the watch that opened, and the next watch.
+  expect([watchedVersions(), failures]).toEqual([
+    ['5', '5'],
+    [undefined, undefined, idle],
+  ])
+  const { values } = await metrics.watchFailures.get()
+  expect(values).toMatchObject([{ value: 2, labels: { resource: 'things', reason: 'timeout' } }])
 })
 
 test('gauges count the objects of all caches of a resource, and those that fail', async () => {
@@ -210,7 +226,7 @@ test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type
   },
 )
 
-test('watches and pages count as progress; after 5 minutes without any it is stuck', async () => {
+test('a reflector is stuck after 5 minutes without an opened watch or a page', async () => {
   const pages = Promise.withResolvers<object>()
   list = () => pages.promise
   await run(299_000)
@@ -221,7 +237,7 @@ test('watches and pages count as progress; after 5 minutes without any it is stu
   expect(reflector.isStuck()).toBe(true)
 })
 
-test('with an unreachable server it is not stuck: it keeps retrying', async () => {
+test('with an unreachable server, a reflector retries and is not stuck', async () => {
   watch = yielding([], fault({ status: 0, reason: 'Unreachable' }))
   await run(0)
   for (let minute = 0; minute < 20; minute++) {
@@ -231,7 +247,7 @@ test('with an unreachable server it is not stuck: it keeps retrying', async () =
   expect(watches.length).toBeGreaterThan(20)
 })
 
-test('it opens no watch if stopped during the list', async () => {
+test('a reflector that is stopped during the list opens no watch', async () => {
   const pages = Promise.withResolvers<object>()
   list = () => pages.promise
   const stopping = await run(0)
@@ -241,7 +257,7 @@ test('it opens no watch if stopped during the list', async () => {
   expect([watches.length, reflector.isStuck()]).toEqual([0, false])
 })
 
-test('it stops during a back-off delay, and is not stuck then', async () => {
+test('a reflector that stops during a back-off delay is not stuck', async () => {
   watch = yielding([], fault())
   const stopping = await run(100)
   stopping.abort()

@@ -33,7 +33,10 @@ export interface ReflectorOptions<T extends KubeObject> extends Omit<ListOptions
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
   /** Called with each failure, and with `undefined` after each list and each opened watch. */
   readonly onState?: (failure: KubeError | undefined) => void
-  /** Maximum time of a watch without data. @default 90_000: bookmarks arrive about every minute */
+  /**
+   * Maximum time of a watch without data. @default 90_000: bookmarks arrive about every minute,
+   * unless no object of the kind changes and etcd does not report its progress
+   */
   readonly idleMsMax?: number
   readonly backOff?: BackOffBounds
   /** Starts a list, so that reflectors that share this function take turns. @default immediately */
@@ -46,7 +49,7 @@ export interface Reflector {
   readonly run: (signal: AbortSignal) => Promise<void>
   /** Relists; resolves to true once a list that started after this call is in the cache. */
   readonly refresh: () => Promise<boolean>
-  /** Resumes the watch if the list of `refresh` has not succeeded; that resolves to false. */
+  /** Cancels a pending `refresh`, which resolves to false; the watch resumes. */
   readonly cancelRefresh: () => void
   /** Whether all objects have been listed at least once. */
   readonly hasSynced: () => boolean
@@ -63,9 +66,11 @@ const WATCH_MS_MIN = 1000
 /** After more consecutive broken watches without an event, all objects are relisted. */
 const BROKEN_WATCHES_MAX = 5
 
-/** The resource version from which the next watch starts; `undefined`: list first. */
 interface ResumePoint {
+  /** The resource version from which the next watch starts; `undefined`: list first. */
   version: string | undefined
+  /** Whether the last watch was opened. */
+  wasOpen: boolean
 }
 
 /** Creates a reflector. */
@@ -74,7 +79,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const { plural: resource } = options.resource
   const { onState, recordObjects } = createRecord(options)
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
-  const resume: ResumePoint = { version: undefined }
+  const resume: ResumePoint = { version: undefined, wasOpen: false }
   const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
   const refresh = createRefresh()
   let hasSynced = false
@@ -93,6 +98,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     onState(undefined)
   }
   const listAndWatch = async (signal: AbortSignal) => {
+    resume.wasOpen = false
     if (resume.version === undefined || refresh.isPending()) await list(signal)
     if (signal.aborted) return
     await watchFrom(options, resume, {
@@ -109,23 +115,22 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   }
   const recordFailure = (error: unknown) => {
     if (!(error instanceof KubeError)) throw error
-    // A failed refresh keeps the version, from which the watch resumes if it is cancelled.
+    // A failed refresh keeps the version: if it is cancelled, the watch resumes from there.
     if (!refresh.isPending()) {
       if (error.reason !== 'Unreachable' && error.status !== 429) brokenWatches++
       if (mustRelist(error) || brokenWatches > BROKEN_WATCHES_MAX) resume.version = undefined
     }
     metrics.watchFailures.inc({ resource, reason: reasonLabelOf(error) })
     log.debug({ err: error, resource, namespace: options.namespace }, 'list or watch failed')
-    onState(error)
+    // An open watch without data may mean that nothing changes: the next watch shows a failure.
+    if (!resume.wasOpen || error.reason !== 'Timeout') onState(error)
     return Math.max(backOff.nextMs(), error.retryAfterMs ?? 0)
   }
-  const loop = createLoop(heartbeat, async (signal) => {
-    try {
-      await listAndWatch(signal)
-    } catch (error) {
+  const loop = createLoop(heartbeat, (signal) =>
+    listAndWatch(signal).catch(async (error: unknown) => {
       if (!signal.aborted) await pauseFor(scheduler, recordFailure(error), signal)
-    }
-  })
+    }),
+  )
   return {
     run: (signal) => loop.run(signal),
     refresh() {
@@ -239,7 +244,10 @@ async function watchFrom<T extends KubeObject>(
     ...(options.isMetadataOnly === true && { accept: metadataType('') }),
     idleMsMax: idleMsMax ?? IDLE_MS_MAX,
     signal,
-    onOpen,
+    onOpen: () => {
+      resume.wasOpen = true
+      onOpen()
+    },
   })
   for await (const line of lines) {
     resume.version = applyEvent(options, parseEvent(line))

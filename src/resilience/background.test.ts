@@ -28,7 +28,7 @@ function startTask(everyMs = 1000) {
   return { runs, errors, background, complete }
 }
 
-test('it runs immediately, then one interval after each run completes', async () => {
+test('a task runs immediately, then one interval after each run completes', async () => {
   const { runs, complete } = startTask()
   expect(runs).toHaveLength(1)
   await jest.advanceTimersByTimeAsync(60_000)

@@ -4,7 +4,10 @@
 import { createDeadlineQueue } from './deadline-queue.ts'
 import { pause, within } from './deadline.ts'
 
-/** A call that did not complete by its deadline. */
+/**
+ * A call without a result by its deadline. While the dependency is slow, results are not awaited:
+ * each call resolves to this immediately.
+ */
 export interface TimedOut<T> {
   /**
    * Resolves to the delayed result, or to `undefined` if the call fails; never rejects. The
@@ -20,7 +23,7 @@ export interface CircuitBreaker {
    * call fails, at its deadline, or if the circuit is open. Never rejects.
    */
   readonly run: <T>(call: () => Promise<T>) => Promise<T | undefined>
-  /** As `run`, for calls whose delayed results are usable: while they arrive, no circuit opens. */
+  /** As `run`, for calls whose delayed results are usable: they keep the circuit closed. */
   readonly runWithDelayedResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
   /** Whether calls have had no response for UNRESPONSIVE_MS. */
   readonly isUnresponsive: () => boolean
@@ -32,7 +35,7 @@ export interface CircuitBreaker {
 
 /** Options of a circuit breaker. */
 export interface CircuitBreakerOptions {
-  /** Resolves if the dependency responds; times out after PROBE_MS_MAX. */
+  /** Resolves if the dependency responds; the breaker waits for at most PROBE_MS_MAX. */
   readonly probe: () => Promise<unknown>
   /** The deadline of a call, in milliseconds. */
   readonly callMsMax: number
@@ -45,7 +48,8 @@ export interface CircuitBreakerOptions {
 }
 
 /**
- * Consecutive periods of `callMsMax` with failures and no response after which the breaker opens.
+ * Number of periods of `callMsMax` with failures after which the breaker opens, if no response
+ * arrives by its deadline in between.
  * Failures within one period count once: if this process stalls, many calls time out together.
  */
 const FAILED_PERIODS_MAX = 5

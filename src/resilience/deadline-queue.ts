@@ -22,7 +22,7 @@ interface PendingCall {
   readonly onTimeout: () => void
 }
 
-/** A timer with more delay than this is due to a stall: this process was busy or suspended. */
+/** A timer that is delayed by more than this indicates that this process was busy or suspended. */
 const STALL_MS_MIN = 5
 
 const runHere: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...args) => act(...args)

@@ -1,6 +1,6 @@
-// Retries a store call until it succeeds: until the process stops, or until the deadline of one
-// request. Pauses grow and are random, so that clients that contend for one row do not collide on
-// every retry.
+// Retries a store call until it succeeds, the process stops or the deadline of a request passes.
+// Pauses grow and are random, so that clients that contend for one row do not collide on every
+// retry.
 import { type Clock, pause, type Pause } from './deadline.ts'
 import { type FailedOutcome, StoreError } from './store-error.ts'
 
@@ -54,7 +54,7 @@ function backOffMs(
   return Math.max(1, Math.round(Math.min(firstMs * 2 ** failures, maxMs) * random()))
 }
 
-/** A random factor, for pauses that must not be much shorter than their bound. */
+/** A random factor from 0.5 to 1, for pauses that must not be much shorter than their bound. */
 export const fromHalf = (): number => 0.5 + Math.random() / 2
 
 /** The dependencies of retries that last until the process stops. */
@@ -74,7 +74,7 @@ export function createBackOff(deps: UntilStopped): () => Promise<void> {
 }
 
 /**
- * Retries, with pauses, until `call` returns another value than `failed`; returns `stopped` when
+ * Retries, with pauses, until `call` returns a value other than `failed`; returns `stopped` when
  * `signal` aborts. Rethrows errors other than StoreError.
  */
 export async function retryUntilStopped<T>(
@@ -101,7 +101,7 @@ export interface Retries {
   run<T>(call: () => Promise<T>): Promise<T | 'failed'>
 }
 
-/** Creates the retries of a step; they stop at `deadlineMs`, plus at most one store call. */
+/** Creates the retries of a step; they stop at `deadlineMs`, after a store call in flight. */
 export function createRetries(
   deadlineMs: number,
   deps: RetryDeps & { readonly monotonicMs: Clock },

@@ -1,13 +1,16 @@
 // The levels of failures to reach a dependency after the start.
 import { expect, jest, test } from '@jest/globals'
-import { createStartPeriod, isUnreachable } from './start-period.ts'
+import { createStartPeriod, isUnreachable, SLOW_START_MS_MAX } from './start-period.ts'
 
-test('an unreachable dependency is no warning for a minute', () => {
+test.each([
+  ['a minute', undefined, 60_000],
+  ['5 minutes if it may start slowly', SLOW_START_MS_MAX, 300_000],
+])('an unreachable dependency causes no warning for %s', (_, given, endMs) => {
   const now = jest.spyOn(performance, 'now').mockReturnValue(5000)
-  const start = createStartPeriod()
-  now.mockReturnValue(64_999)
+  const start = createStartPeriod(given)
+  now.mockReturnValue(5000 + endMs - 1)
   expect(start.levelOf(true)).toBe('info')
-  now.mockReturnValue(65_000)
+  now.mockReturnValue(5000 + endMs)
   expect(start.levelOf(true)).toBe('warn')
   now.mockRestore()
 })
@@ -29,6 +32,6 @@ test.each([
   [false, { code: 'ECONNRESET', message: 'Client network socket disconnected' }],
   [false, { code: 'DEPTH_ZERO_SELF_SIGNED_CERT', message: 'self-signed certificate' }],
   [false, { message: 'WRONGPASS invalid username-password pair' }],
-])('a server is unreachable: %s for %j', (expected, error) => {
+])('isUnreachable() returns %s for %j', (expected, error) => {
   expect(isUnreachable(error)).toBe(expected)
 })

@@ -19,7 +19,7 @@ export class StoreError extends Error {
   }
 }
 
-/** The store rejects a value of a write permanently, so that every retry would fail. */
+/** The store rejects a value of a write permanently: every retry would fail. */
 export class RejectedWriteError extends StoreError {
   /** Which value, and what is allowed; for the client. */
   readonly reason: string

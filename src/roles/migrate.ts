@@ -8,6 +8,7 @@ import { createLog, type Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { defineRole, OperatorError } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
+import { SLOW_START_MS_MAX } from '../resilience/start-period.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
 import { readSettingProblems } from '../stores/cassandra/cluster-settings.ts'
@@ -58,6 +59,8 @@ export const role = defineRole({
       metrics: createMetrics(),
       log,
       signal: stopping,
+      // Both wait for a store that may have been installed with them.
+      startMsMax: SLOW_START_MS_MAX,
       onFault: (fault) => {
         // A retry does not fix wrong settings; with --wait an operator may fix them meanwhile.
         if (isWaiting || fault.kind === 'unreachable') return
@@ -89,12 +92,12 @@ type ExitResult = { readonly exitCode: number }
 /** The first and the longest pause between two attempts. */
 const PAUSES = { firstMs: 250, maxMs: 5000 }
 /**
- * A rejection by a node that has not received a schema change yet: another node has the keyspace or
- * the table.
+ * A rejection by a node that has not received a schema change yet: the keyspace or the table exists
+ * on another node.
  */
 const NOT_RECEIVED =
   /^(?:keyspace \S+ (?:doesn't|does not) exist|table \S+ does not exist|unconfigured table \S+)$/i
-/** How long the settings of the cluster may take to read. */
+/** Maximum time to read the settings of the cluster. */
 const SETTINGS_MS_MAX = 10_000
 
 function logStopped(log: Log): ExitResult {

@@ -24,6 +24,9 @@ import { renderTable } from '../process/table.ts'
 import { redisSettings } from '../stores/redis/settings.ts'
 
 const FILES_MAX = 1000
+/** The name of the standard input in arguments. */
+const STDIN = '-'
+const BOUND = `may have at most ${FILE_BYTES_MAX} bytes`
 /** The settings of the role ratelimit that change the meaning of rules, or the warnings. */
 const settings = {
   DEFAULT_ALGORITHM: limitSettings.DEFAULT_ALGORITHM,
@@ -62,8 +65,9 @@ export const role = defineRole({
   about:
     'Checks rule files of the role ratelimit. Prints each fault as file:line: message. If there\n' +
     'are no faults, prints all rules, and for each descriptor the rule that it matches and why.\n' +
-    'If a FILE is a folder, all its *.yaml files are checked. The domain of the descriptors\n' +
-    'must have rules. Set the settings below as for the role ratelimit.\n' +
+    'If a FILE is a folder, all its *.yaml files are checked; - is the standard input. The\n' +
+    'domain of the descriptors must have rules. Set the settings below as for the role\n' +
+    'ratelimit.\n' +
     'Exits with 0 if there are no faults, with 1 if there are, with 2 if an argument is invalid.',
   commands,
   settings,
@@ -107,6 +111,8 @@ interface CheckRequest {
 }
 
 function parseCheckArgs({ operands, flags }: Parsed<typeof commands>): CheckRequest {
+  if (operands.filter((path) => path === STDIN).length > 1)
+    throw new UsageError(`${STDIN} may be given only once: it is the standard input`)
   return {
     paths: operands,
     descriptors: flags.descriptor.map((source) => ({ source, descriptor: descriptorOf(source) })),
@@ -135,11 +141,14 @@ async function readFiles(paths: readonly string[]): Promise<readonly RuleFile[]>
     throw new OperatorError(`at most ${FILES_MAX} files are allowed: there are ${names.length}`)
   }
   const files: RuleFile[] = []
-  for (const name of names) files.push({ name, text: await readSource(name) })
+  for (const name of names) {
+    files.push(name === STDIN ? decode('stdin', await readStdin()) : await readSource(name))
+  }
   return files
 }
 
 async function filesOf(path: string): Promise<readonly string[]> {
+  if (path === STDIN) return [path]
   const status = await readOrThrow(path, () => stat(path))
   if (!status.isDirectory()) return [path]
   const names = await readOrThrow(path, () => readdir(path))
@@ -148,18 +157,31 @@ async function filesOf(path: string): Promise<readonly string[]> {
   return files.map((name) => join(path, name))
 }
 
-async function readSource(path: string): Promise<string> {
+async function readSource(path: string): Promise<RuleFile> {
   const status = await readOrThrow(path, () => stat(path))
   if (!status.isFile()) throw new OperatorError(`${path} cannot be read: it is not a file`)
   if (status.size > FILE_BYTES_MAX) {
-    const bound = `may have at most ${FILE_BYTES_MAX} bytes`
-    throw new OperatorError(`${path} ${bound}: it has ${status.size}`)
+    throw new OperatorError(`${path} ${BOUND}: it has ${status.size}`)
   }
-  const bytes = await readOrThrow(path, () => readFile(path))
+  return decode(path, await readOrThrow(path, () => readFile(path)))
+}
+
+async function readStdin(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > FILE_BYTES_MAX) throw new OperatorError(`the standard input ${BOUND}: it has more`)
+  }
+  return Buffer.concat(chunks)
+}
+
+function decode(name: string, bytes: Buffer): RuleFile {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return { name, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch {
-    throw new OperatorError(`${path} cannot be read: it is not UTF-8`)
+    throw new OperatorError(`${name} cannot be read: it is not UTF-8`)
   }
 }
 

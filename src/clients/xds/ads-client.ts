@@ -15,7 +15,7 @@ import {
 } from '../../protobuf/discovery.ts'
 import { monotonicMs, pause } from '../../resilience/deadline.ts'
 import { messageOf } from '../../resilience/message-of.ts'
-import { createStartPeriod } from '../../resilience/start-period.ts'
+import { createStartPeriod, SLOW_START_MS_MAX } from '../../resilience/start-period.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { runAdsStream, STOPPING, type StreamFailure } from './ads-stream.ts'
@@ -46,14 +46,12 @@ export interface AdsClientDeps {
   ) => Promise<Rejection | undefined>
   /** What Curtail's controller receives in addition; `undefined`: nothing. */
   readonly reports?: Reports | undefined
-  /** Called for each failed attempt and each stream that was closed. */
-  readonly onFailure: () => void
+  /** Called for each failed attempt and each stream that was closed, with the level of its log. */
+  readonly onFailure: (level: 'info' | 'warn') => void
   readonly metrics: Pick<Metrics, 'xdsConnected' | 'xdsResponses' | 'xdsFailures'>
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   /** The timeout of connecting. @default 10,000 */
   readonly connectMsMax?: number
-  /** So long after the start, an unreachable server is no warning. @default 60,000 */
-  readonly startMsMax?: number
   /** @default Math.random */
   readonly random?: () => number
 }
@@ -62,7 +60,7 @@ export interface AdsClientDeps {
 export interface AdsClient {
   /** Opens a new stream immediately. */
   reconnect(): void
-  /** Informs Curtail's controller, so that it does not wait for this client to reconnect. */
+  /** Stops, and informs Curtail's controller, so that it does not wait for a reconnect. */
   stop(): Promise<void>
 }
 
@@ -75,12 +73,13 @@ export function openAdsClient(deps: AdsClientDeps): AdsClient {
   const { config, metrics, random = Math.random } = deps
   for (const reason of failureReasons) metrics.xdsFailures.inc({ reason }, 0)
   for (const result of ['ack', 'nack']) metrics.xdsResponses.inc({ result }, 0)
-  const start = createStartPeriod(deps.startMsMax)
+  // Curtail's controller serves the rules once Cassandra has the schema.
+  const start = createStartPeriod(SLOW_START_MS_MAX)
   const report = ({ reason, message, ...failure }: StreamFailure, retryMs?: number) => {
     metrics.xdsFailures.inc({ reason })
     const level = start.levelOf(failure.isUnreachable === true)
     deps.log[level]({ reason, ...(retryMs !== undefined && { retryMs }) }, message)
-    deps.onFailure()
+    deps.onFailure(level)
   }
   const stopping = new AbortController()
   let attempt = new AbortController()
@@ -234,7 +233,7 @@ function createSubscription(deps: AdsClientDeps, onConnected: () => void) {
     },
     /**
      * Closes the stream. Returns whether a response arrived on it, or it was open for longer than
-     * the maximum time until an attempt: the next failure is then the first in a row.
+     * the maximum time between attempts: the next failure is then the first in a row.
      */
     close(): boolean {
       reporting.onClose()

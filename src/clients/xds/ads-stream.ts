@@ -18,7 +18,7 @@ export interface StreamFailure {
   readonly reason: FailureReason
   /** One sentence with the setting to check. */
   readonly message: string
-  /** Whether no server was reached: it may not have started yet. */
+  /** Whether no server was reached, which may only be starting. */
   readonly isUnreachable?: boolean
 }
 
@@ -48,18 +48,18 @@ type AdsCall = ReturnType<Client['makeBidiStreamRequest']>
 /** The reason with which a client that stops aborts its stream. */
 export const STOPPING = 'stopping'
 
-/** Servers that use gRPC for Go close connections with more frequent pings by default. */
+/** By default, servers that use gRPC for Go close connections on which pings are more frequent. */
 const KEEPALIVE_MS = 310_000
-/** TCP probes detect a host that has vanished 10 s later; servers do not see them. */
+/** Idle time before TCP probes, which detect a vanished host. Servers do not count these probes. */
 const TCP_KEEPALIVE_MS = 10_000
 const KEEPALIVE_TIMEOUT_MS = 20_000
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
-/** Requests that the server has not read yet. */
+/** Maximum number of requests that the server has not read yet. */
 const UNREAD_REQUESTS_MAX = 16
 const DETAILS_LENGTH_MAX = 500
-/** The causes if the server closes a connection before it sends its settings. */
+/** Matches the cause if the server closes a connection before it sends its settings. */
 const CLOSED_BY_SERVER = /\balert\b|ECONNRESET|EPIPE|Failed to connect/
-/** What else grpc-js reports if it reaches no server. */
+/** Matches further messages of grpc-js if it reaches no server. */
 const UNREACHABLE = /^no connection within|Name resolution failed/
 /** Time within which the server completes the stream after the last request. */
 const COMPLETE_MS_MAX = 500
@@ -71,7 +71,7 @@ interface Attempt {
 
 /**
  * The attempt that creates a socket. grpc-js 1.14 waits for the server's settings before it closes
- * a connection, so that each attempt to connect to a server that hangs would leave one open. It
+ * a connection: each attempt to connect to a server that hangs would leave a connection open. It
  * also reconnects once after its channel was closed, and would keep that connection open.
  */
 const attempts = new AsyncLocalStorage<Attempt>()
@@ -88,7 +88,7 @@ export async function runAdsStream(options: StreamOptions): Promise<StreamFailur
   const sockets = new Set<Socket>()
   const attempt = { sockets, isOver: false }
   const onOpen: StreamOptions['onOpen'] = (send) => {
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy() // another address
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy() // to another address
     sockets.clear()
     options.onOpen(send)
   }
@@ -105,7 +105,7 @@ async function runStream(options: StreamOptions): Promise<StreamFailure | undefi
   let client: Client | undefined
   let call: AdsCall | undefined
   try {
-    // Only a process that uses xDS loads it. In a bundle, `default` has the names of the module.
+    // Only a process that uses xDS loads grpc-js. In a bundle, `default` has the module's names.
     const { default: grpc } = await import('@grpc/grpc-js')
     if (signal.aborted) return undefined
     const credentials = credentialsOf(grpc, options.tls)
@@ -185,7 +185,7 @@ function watchCall(given: {
     }
     const channel = client.getChannel()
     const deadline = Date.now() + connectMsMax
-    // The call starts to connect. `client.waitForReady` does so too, even when its channel is
+    // The call starts to connect. `client.waitForReady` would connect even after its channel was
     // closed: that channel would reconnect for ever.
     const watch = (error?: Error) => {
       if (isClosed) return

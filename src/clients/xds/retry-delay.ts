@@ -14,12 +14,12 @@ export const failureReasons = [
 /** One of `failureReasons`. */
 export type FailureReason = (typeof failureReasons)[number]
 
-/** Failures before a stream was opened. */
+/** Reasons of failures before a stream was opened. */
 const beforeStream: readonly FailureReason[] = ['tls_files', 'connect']
 
 /**
  * Milliseconds until the next attempt. The interval doubles with each of the `failures` in a row,
- * up to the maximum; jitter replaces a share of it by a random time.
+ * up to the maximum; jitter replaces a share of it with a random time.
  */
 export function retryDelayMs(
   config: XdsConfig,

@@ -20,7 +20,7 @@ const sendOn = (stream: number) => (message: Buffer) => {
   sent.push(`${stream}: ${typeUrl} ${resourceNames.join()}`)
 }
 
-test('a report is sent soon, and the next one a minute later, also on another stream', () => {
+test('a report is sent soon, and the next one a minute later, even on another stream', () => {
   const sender = open()
   sender.onResponse(CONTROL_PLANE, sendOn(1))
   jest.advanceTimersByTime(1000)

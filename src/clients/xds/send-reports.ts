@@ -10,22 +10,22 @@ export interface Reports {
   readonly take: () => readonly string[]
 }
 
-/** Sends reports on one stream after the other. */
+/** Sends reports on one stream after another. */
 export interface ReportSender {
   /** Must be called with the identifier in each response, and how to send on its stream. */
   readonly onResponse: (controlPlane: string, send: (request: Buffer) => void) => void
-  /** The request that reports that this client stops; `undefined`: the server rejects it. */
+  /** The request that reports that this client stops; `undefined`: the server would reject it. */
   readonly lastRequest: () => Buffer | undefined
-  /** The stream is closed. */
+  /** Must be called when the stream is closed. */
   readonly onClose: () => void
 }
 
-/** What happens within this time after a report is in the next one. */
+/** Minimum time between two reports; the next one contains what happens in the meantime. */
 const REPORT_EVERY_MS = 60_000
 const CHECK_EVERY_MS = 1000
 const empty = { node: undefined, version: '', nonce: '', error: undefined }
 
-/** Creates it; a report that is in flight when its stream closes can be lost. */
+/** Creates a sender; a report that is in flight when its stream closes can be lost. */
 export function createReportSender(reports: Reports | undefined): ReportSender {
   let lastMs = -Infinity
   let timer: NodeJS.Timeout | undefined

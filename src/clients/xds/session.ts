@@ -17,7 +17,7 @@ export interface Session<R extends Received> {
   readonly applying: R | undefined
   /** Whether `applying` has been rejected on its stream. */
   readonly isRetry: boolean
-  /** The newest response that arrived meanwhile. */
+  /** The newest response that has arrived since `applying`. */
   readonly waiting: R | undefined
 }
 
@@ -74,8 +74,8 @@ export function stepSession<R extends Received>(
   switch (event.kind) {
     case 'opened': {
       const { stream } = event
-      // Without a version, because a control plane may count from 1 after its restart: a request
-      // with the same number as its newest version would not get that version.
+      // Has no version, because a control plane may count from 1 after its restart: a request
+      // with the number of the newest version would not get that version.
       const first = { isFirst: true, version: '', nonce: '', error: undefined }
       return { session: { ...session, stream }, actions: [{ kind: 'send', stream, ...first }] }
     }

@@ -1,4 +1,4 @@
-// The settings of the connection to the xDS server, in the reference's syntax.
+// The settings of the connection to the xDS server, in the syntax of envoyproxy/ratelimit.
 import { expect, test } from '@jest/globals'
 import { parseConfig } from '../../config/config.ts'
 import { dependentXdsSettings, xdsSettings } from './settings.ts'
@@ -6,7 +6,7 @@ import { dependentXdsSettings, xdsSettings } from './settings.ts'
 const read = (env: Readonly<Record<string, string>>) =>
   parseConfig(xdsSettings, env, [dependentXdsSettings])
 
-test('pairs of metadata and headers', () => {
+test('pairs of metadata and headers are parsed', () => {
   const config = read({
     CONFIG_GRPC_XDS_NODE_METADATA: 'team=edge,no-pair,zone=a=b,,empty=',
     CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'Authorization:Bearer a:b, X-Tenant : Shop ',

@@ -21,7 +21,7 @@ export const xdsSettings = {
     about: 'metadata of the node',
     allowed: 'key=value pairs separated by commas',
     pair: /^([^=]+)=(.*)$/s,
-    ignoresOthers: true, // as the reference does
+    ignoresOthers: true, // as envoyproxy/ratelimit does
   }),
   CONFIG_GRPC_XDS_SERVER_URL: stringSetting(
     'address of the xDS server: host:port, or unix:path',
@@ -45,7 +45,7 @@ export const xdsSettings = {
   ),
   CONFIG_GRPC_XDS_CLIENT_TLS_KEY: stringSetting('PEM file of its private key', ''),
   CONFIG_GRPC_XDS_SERVER_TLS_CACERT: stringSetting(
-    'PEM file of the CA certificates that verify the xDS server; without it those of Node.js do',
+    'PEM file of the CA certificates that verify the xDS server; if unset, those of Node.js',
     '',
   ),
   CONFIG_GRPC_XDS_SERVER_TLS_SAN: stringSetting(
@@ -62,7 +62,7 @@ export const xdsSettings = {
     fallback: '60s',
   }),
   XDS_CLIENT_BACKOFF_RANDOM_FACTOR: numberSetting(
-    'share of the time until the next attempt that is random; values above 1 count as 1',
+    'fraction of the interval that is random; values above 1 count as 1',
     { min: 0, max: 100, fallback: 0.5 },
   ),
   XDS_CLIENT_BACKOFF_JITTER: flagSetting('whether the time until the next attempt is random', true),
@@ -83,7 +83,7 @@ const tlsSettings = {
   CONFIG_GRPC_XDS_CLIENT_TLS_KEY,
 }
 
-/** A certificate requires its key, and the reverse. */
+/** A certificate requires its key, and a key its certificate. */
 export const dependentXdsSettings = dependentSettings(tlsSettings, (config) => {
   const { CONFIG_GRPC_XDS_CLIENT_TLS_CERT: certificate } = config
   const { CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key, CONFIG_GRPC_XDS_SERVER_USE_TLS: usesTls } = config

@@ -1,13 +1,23 @@
-// Content that was rejected is not parsed under another version, and is reported under each.
-import { beforeEach, expect, test } from '@jest/globals'
-import { configBytes, type ConfigMessage } from '../../../test/kit/ratelimit/xds-messages.ts'
+// Content that was rejected is not parsed under another version, and is reported under each. The
+// level at which a stored version is logged.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { beforeEach, expect, jest, test } from '@jest/globals'
+import {
+  CONFIG_TYPE_URL,
+  configBytes,
+  type ConfigMessage,
+  responseBytes,
+} from '../../../test/kit/ratelimit/xds-messages.ts'
 import { parseConfig } from '../../config/config.ts'
 import { ruleFileSettings } from '../settings/settings.ts'
 import { RuleStats } from '../stats/rule-stats.ts'
 import { RULES_TYPE_URL } from './version-parser.ts'
 import { openXdsRules, type XdsRulesDeps } from './xds-rules.ts'
 
-type Apply = Parameters<XdsRulesDeps['connect']>[0]['apply']
+type Callbacks = Parameters<XdsRulesDeps['connect']>[0]
 
 const never = new AbortController().signal
 const good: ConfigMessage = { domain: 'shop' }
@@ -24,13 +34,16 @@ beforeEach(() => {
   stats = new RuleStats({ nearLimitRatio: 0.8 })
 })
 
-async function open() {
+async function open(
+  env: object = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
+  onConnect: (on: Callbacks) => void = () => undefined,
+) {
   const logTo = (level: string) => (fields: { readonly version?: unknown }, message: string) => {
     logged.push({ level, version: fields.version, message })
   }
-  let apply: Apply | undefined
+  let apply: Callbacks['apply'] | undefined
   const source = await openXdsRules({
-    config: parseConfig(ruleFileSettings, { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' }),
+    config: parseConfig(ruleFileSettings, { ...env }),
     denyConsumes: true,
     defaultAlgorithm: 'fixed_window',
     stats,
@@ -40,6 +53,7 @@ async function open() {
     signal: never,
     connect: (on) => {
       apply = on.apply
+      onConnect(on)
       return { reconnect: () => undefined, stop: () => Promise.resolve() }
     },
   })
@@ -57,7 +71,7 @@ async function open() {
 
 const errors = () => logged.filter(({ level }) => level === 'error').map(({ version }) => version)
 
-test('rejected content is not parsed under another version, but delayed', async () => {
+test('rejected content with another version string is not parsed, but delayed', async () => {
   const { apply, stop } = await open()
   expect(await apply('v1', good)).toBeUndefined()
   expect(await apply('v2', bad)).toEqual(NO_KEY)
@@ -68,7 +82,7 @@ test('rejected content is not parsed under another version, but delayed', async 
   await stop()
 })
 
-test('good and bad content in turns: the bad one is delayed and reported', async () => {
+test('if good and bad content alternate, the bad content is delayed and reported', async () => {
   const { apply, state, stop } = await open()
   await apply('v1', bad)
   expect(await apply('v2', good)).toBeUndefined()
@@ -84,4 +98,42 @@ test('good and bad content in turns: the bad one is delayed and reported', async
   ])
   expect(stats.service.configLoadError).toBe(2)
   await stop()
+})
+
+const EACH_S = 15
+const failing =
+  (level: 'info' | 'warn') =>
+  ({ onFailure }: Callbacks) => {
+    setImmediate(() => {
+      onFailure(level)
+    })
+  }
+const waiting = () => {
+  setImmediate(() => {
+    jest.advanceTimersByTime(EACH_S * 1000)
+  })
+}
+
+test.each([
+  { level: 'info', when: 'before the first attempt', isForced: 'true', connect: () => undefined },
+  { level: 'info', when: 'while the server may start', connect: failing('info') },
+  { level: 'warn', when: 'later', connect: failing('warn') },
+  { level: 'warn', when: `if a server sends none for ${EACH_S} s`, connect: waiting },
+])('a stored version is logged at $level $when', async (given) => {
+  const { level, isForced = 'false', connect } = given
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-xds-'))
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'performance', 'setImmediate', 'setTimeout'] })
+  try {
+    const path = join(folder, 'version.pb.gz')
+    const resources = [{ typeUrl: CONFIG_TYPE_URL, value: configBytes(good) }]
+    const about = { versionInfo: 'v1', nonce: '', typeUrl: CONFIG_TYPE_URL }
+    await writeFile(path, gzipSync(responseBytes({ ...about, resources })))
+    const env = { XDS_FALLBACK_VERSION: path, FORCE_START_WITHOUT_INITIAL_CONFIG: isForced }
+    const { stop } = await open(env, connect)
+    expect(logged.filter(({ version }) => version === 'v1')).toMatchObject([{ level }])
+    await stop()
+  } finally {
+    jest.useRealTimers()
+    await rm(folder, { recursive: true })
+  }
 })

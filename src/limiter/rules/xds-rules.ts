@@ -32,13 +32,13 @@ export interface XdsRulesDeps extends RulesDeps {
      * a newer response arrives or the stream closes.
      */
     readonly apply: Versions['apply']
-    /** Called when an attempt to connect has failed. */
-    readonly onFailure: () => void
+    /** Called when an attempt to connect has failed, with the level at which it was logged. */
+    readonly onFailure: (level: 'info' | 'warn') => void
   }) => XdsConnection
 }
 
-/** After this time without a version, a stored one is used, as soon as one is valid. */
-const FIRST_VERSION_MS_MAX = 15_000
+/** While no version is active, the stored ones are tried at this interval. */
+const RESTORE_INTERVAL_MS = 15_000
 const REMINDER_MS = 30_000
 
 /**
@@ -49,14 +49,20 @@ export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
   const { config, server, log } = deps
   const versions = createVersions(deps)
   const isForced = config.FORCE_START_WITHOUT_INITIAL_CONFIG
-  if (isForced) await versions.restore()
+  if (isForced) await versions.restore('info')
+  // Without a failed attempt in the interval, the server is connected but sends no version.
+  let level: 'info' | 'warn' = 'warn'
   const connection = deps.connect({
     apply: versions.apply,
-    onFailure: () => {
-      void versions.restore()
+    onFailure: (given) => {
+      level = given
+      void versions.restore(given)
     },
   })
-  const restoring = setInterval(() => void versions.restore(), FIRST_VERSION_MS_MAX)
+  const restoring = setInterval(() => {
+    void versions.restore(level)
+    level = 'warn'
+  }, RESTORE_INTERVAL_MS)
   void versions.active.first.then(() => {
     clearInterval(restoring)
   })
@@ -151,7 +157,10 @@ function createVersions(deps: Deps) {
   }
 }
 
-/** Returns a function that activates the first valid stored version, unless one is active. */
+/**
+ * Returns a function that activates the first valid stored version, unless one is active, and logs
+ * it at `level`: `info` while the server may not have started yet.
+ */
 function createRestore(
   deps: Deps,
   given: {
@@ -159,12 +168,12 @@ function createRestore(
     readonly parser: VersionParser
     readonly active: ReturnType<typeof createActive>
   },
-): () => Promise<void> {
+): (level: 'info' | 'warn') => Promise<void> {
   const { server, log } = deps
   const { copy, parser, active } = given
   const stored = storedVersions(deps, copy)
   let restoring: Promise<void> | undefined
-  const readStored = async () => {
+  const readStored = async (level: 'info' | 'warn') => {
     for (const { source, read } of stored) {
       const response = await read()
       if (response === undefined) continue
@@ -180,13 +189,13 @@ function createRestore(
       }
       active.activate(parsed.rules)
       const message = 'last valid rules loaded: the xDS server has sent no valid version yet'
-      log.warn({ ...fields, domains: parsed.rules.size }, message)
+      log[level]({ ...fields, domains: parsed.rules.size }, message)
       return
     }
   }
-  return async () => {
+  return async (level) => {
     if (active.state().isLoaded) return
-    restoring ??= readStored().finally(() => {
+    restoring ??= readStored(level).finally(() => {
       restoring = undefined
     })
     await restoring
@@ -202,7 +211,7 @@ function createActive(deps: Deps) {
   let rules: RuleSet = new Map()
   let loadedAtMs: number | undefined
   let faults: readonly RuleFault[] = [
-    versionFault('no valid version was received since the start', `xDS server ${server}`),
+    versionFault('no valid version has been received since the start', `xDS server ${server}`),
   ]
   let rejectedVersion: string | undefined
   let onChange: () => void = () => undefined
@@ -252,7 +261,7 @@ function openCopyOf({ config, log }: RulesDeps) {
   return path === '' ? undefined : writeInBackground(boundCopy(openVersionCopy(path, log), log))
 }
 
-/** What is used instead of the server, in this order: the copy is what this pod applied last. */
+/** Versions to use without the server, in this order; the copy is what this pod applied last. */
 function storedVersions({ config, log }: RulesDeps, copy: ReturnType<typeof openCopyOf>) {
   const { XDS_FALLBACK_VERSION: path } = config
   const fallback = path === '' ? undefined : openFallbackVersion(path, log)
@@ -262,7 +271,7 @@ function storedVersions({ config, log }: RulesDeps, copy: ReturnType<typeof open
   ]
 }
 
-/** The result of a parse. An error of the parser is a fault that a later attempt may not have. */
+/** The result of a parse. An error of the parser is a fault, too; a retry may succeed. */
 async function attempt(parse: () => Promise<ParsedRuleFiles>) {
   try {
     return { parsed: await parse(), err: undefined }

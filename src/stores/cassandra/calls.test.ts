@@ -1,4 +1,5 @@
-// Which statements a close waits for: those whose callers still wait for a result.
+// Which statements a close waits for: those whose callers still wait for a result. Which failures
+// are logged.
 import type { Client } from 'cassandra-driver'
 import { expect, test } from '@jest/globals'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -7,29 +8,33 @@ import { createCalls } from './calls.ts'
 /** Calls on a client that completes a statement when the test calls the next of `complete`. */
 function open() {
   const complete: (() => void)[] = []
-  const client = {
-    execute: () =>
-      new Promise((resolve) => {
-        complete.push(() => {
-          resolve({ rows: [], info: {} })
-        })
-      }),
-  }
+  const execute = () =>
+    new Promise((resolve) => {
+      complete.push(() => {
+        resolve({ rows: [], info: {} })
+      })
+    })
+  return { ...openWith(execute), complete }
+}
+
+/** Calls on a client with this function, and the warnings that they log. */
+function openWith(execute: () => Promise<unknown>) {
+  const warnings: object[] = []
   const majority = {
     isPresent: () => true,
     noteSuccess: () => undefined,
     noteFailure: () => undefined,
   }
   const calls = createCalls({
-    client: client as unknown as Client,
+    client: { execute } as unknown as Client,
     metrics: createMetrics(),
-    log: { warn: () => undefined },
+    log: { warn: (fields: object) => warnings.push(fields) },
     watch: { isConnected: () => true, majority: majority as never },
   })
-  return { calls, complete }
+  return { calls, warnings }
 }
 
-test('a statement that has timed out is not waited for, and one in flight is', async () => {
+test('a close waits for statements in flight, except those that have timed out', async () => {
   const { calls, complete } = open()
   await expect(calls.run('majority-read', 'SELECT')).rejects.toMatchObject({ outcome: 'unknown' })
   await calls.drained()
@@ -42,4 +47,16 @@ test('a statement that has timed out is not waited for, and one in flight is', a
   complete[1]?.()
   await statement
   await waiting
+})
+
+test.each([
+  { kind: 'scan', code: 0x2200, logged: 1 },
+  { kind: 'new-table-scan', code: 0x2200, logged: 0 }, // the table does not exist
+  { kind: 'new-table-scan', code: 0x1000, logged: 1 }, // unavailable
+] as const)('the failure $code of a $kind is logged $logged times', async (given) => {
+  const { kind, code, logged } = given
+  const cause = Object.assign(new Error(), { name: 'ResponseError', code })
+  const { calls, warnings } = openWith(() => Promise.reject(cause))
+  await expect(calls.run(kind, 'SELECT')).rejects.toMatchObject({ name: 'StoreError', cause })
+  expect(warnings).toHaveLength(logged)
 })

@@ -18,18 +18,18 @@ import type { NodeWatch } from './watch-nodes.ts'
 const LOG_FAILURE_MS = 10_000
 
 /**
- * Statements of one kind that timed out and are still in flight; beyond this, statements of the
- * kind are rejected. Well below the driver's 2048 per connection, so other kinds still run.
+ * Maximum number of statements of one kind that timed out and are still in flight; beyond it,
+ * further ones are rejected. Well below the driver's 2048 per connection, so other kinds still run.
  */
 export const TIMED_OUT_MAX = 256
 
-/** A timeout below this deadline does not indicate a missing majority. */
+/** A timeout of a statement with a shorter deadline does not indicate a missing majority. */
 const SUSPECT_DEADLINE_MS_MIN = 1000
 
 const NO_ROWS: readonly Row[] = []
 const NO_VALUES: readonly unknown[] = []
 
-/** The fields of the driver's result in use; its types omit one, and that `rows` may be absent. */
+/** The fields of the driver's result in use; its types lack one, and declare `rows` required. */
 interface ResultSet {
   readonly rows?: readonly Row[]
   readonly info: { readonly isSchemaInAgreement?: boolean }
@@ -199,11 +199,16 @@ export async function runOnEach(
 function createFailureHandler(metrics: CassandraMetrics, log: Pick<Log, 'warn'>) {
   let unlogged = 0
   let nextLogMs = -Infinity
-  return ({ kind, startedMs }: { kind: string; startedMs: number }, cause: unknown): unknown => {
+  return (
+    { kind, startedMs }: { kind: StatementKind; startedMs: number },
+    cause: unknown,
+  ): unknown => {
     const outcome = failureOf(cause)
     const nowMs = performance.now()
     metrics.cassandraCallSeconds.labels(kind, outcome).observe((nowMs - startedMs) / 1000)
     if (outcome === 'defect') return cause
+    if (!statementRuns[kind].logsRejections && rejectionOf(cause) !== undefined)
+      return new StoreError(`Cassandra rejects the statement (${kind})`, { outcome, cause })
     if (nowMs < nextLogMs) unlogged++
     else {
       nextLogMs = nowMs + LOG_FAILURE_MS

@@ -19,7 +19,10 @@ afterEach(async () => {
 })
 
 /** Connects; resolves to the log after a warning and another failed attempt. */
-async function logOf(port: number): Promise<string[]> {
+async function logOf(
+  port: number,
+  given: Pick<CassandraOptions, 'startMsMax'> = {},
+): Promise<string[]> {
   const env = { CASSANDRA_CONTACT_POINTS: '127.0.0.1', CASSANDRA_PORT: String(port) }
   const log: string[] = []
   const logAs = (level: string) => (line: unknown) => log.push(`${level} ${line as string}`)
@@ -33,6 +36,7 @@ async function logOf(port: number): Promise<string[]> {
     metrics: createMetrics(),
     log: levels as CassandraOptions['log'],
     onFault: () => faults++,
+    ...given,
   })
   cleanups.push(() => cassandra.close())
   await waitFor('a failure', () => log.length > 0)
@@ -49,6 +53,11 @@ const sentenceFor = (port: number) =>
 test('an unreachable cluster is logged once at the start, and once as a warning', async () => {
   const sentence = sentenceFor(UNREACHABLE_PORT)
   expect(await logOf(UNREACHABLE_PORT)).toEqual([`info ${sentence}`, `warn ${sentence}`])
+})
+
+test('a caller sets how long a failure after the start is no warning', async () => {
+  const log = await logOf(UNREACHABLE_PORT, { startMsMax: 0 })
+  expect(log).toEqual([`warn ${sentenceFor(UNREACHABLE_PORT)}`])
 })
 
 test('a node that resets the connection at the first frame is a warning immediately', async () => {

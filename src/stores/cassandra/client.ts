@@ -1,5 +1,5 @@
 // A connection to Cassandra: connects in the background, retrying until it succeeds; runs each
-// kind of statement within its deadline; throws every failure as StoreError. It never exits.
+// kind of statement within its deadline; throws every failure as StoreError.
 import { Client } from 'cassandra-driver'
 import { within } from '../../resilience/deadline.ts'
 import { fromHalf, retryUntilStopped } from '../../resilience/retry-until-deadline.ts'
@@ -33,7 +33,7 @@ export interface Cassandra extends CassandraSession {
   isUp(): boolean
   /** Runs a read on each node that is up; a node that fails contributes no rows. */
   executeOnEach(cql: string): Promise<readonly (readonly Row[])[]>
-  /** Changes the schema. Throws StoreError, also if not all nodes agree on the change. */
+  /** Changes the schema. Throws StoreError, for example if not all nodes agree on the change. */
   changeSchema(cql: string): Promise<void>
   /** Closes the connection once no caller waits for a statement, or after 2 s. Never rejects. */
   close(): Promise<void>
@@ -52,9 +52,11 @@ export interface CassandraOptions {
   readonly onFault?: (fault: ConnectFault) => void
   /** Stops the attempts to connect. */
   readonly signal?: AbortSignal
+  /** How long after the start a missing connection is not a warning. @default a minute */
+  readonly startMsMax?: number
 }
 
-/** What the drain of the ports leaves of the 7 s for a stop, less a second for the other steps. */
+/** The 7 s of a stop, minus the drain of the ports, minus a second for the other steps. */
 const CLOSE_MS_MAX = 2000
 
 /** Starts to connect; an unreachable cluster is retried, not thrown. Throws ConfigError. */
@@ -124,7 +126,7 @@ function connectWithRetry(
   given: CassandraOptions & { readonly plan: CassandraPlan; readonly signal: AbortSignal },
 ): Promise<'up' | 'stopped'> {
   const { plan, log, onFault, signal } = given
-  const start = createStartPeriod()
+  const start = createStartPeriod(given.startMsMax)
   let lastLogged = ''
   return retryUntilStopped({ signal, pauses: BACK_OFF, random: fromHalf }, async () => {
     try {

@@ -15,7 +15,7 @@ const good: Readonly<Record<string, string>> = {
 const nodeWith = (change: Readonly<Record<string, string>> = {}) =>
   new Map(Object.entries({ ...good, ...change }))
 
-test('a cluster with the required settings, or without any listed, has no problems', () => {
+test('a cluster with the required settings, or that lists no settings, has no problems', () => {
   expect(checkSettings([nodeWith(), nodeWith()])).toEqual([])
   expect(checkSettings([new Map()])).toEqual([])
   expect(checkSettings([])).toEqual([])

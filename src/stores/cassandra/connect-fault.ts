@@ -33,9 +33,9 @@ export function connectFaultOf(error: unknown, plan: CassandraPlan): ConnectFaul
 }
 
 /**
- * Whether no node was reached: it may not have started yet. Not included: a node that closes the
- * connection, because it does that also if it requires TLS. If that is no reset, the driver waits
- * until the first request times out.
+ * Whether no node was reached: the nodes may not have started yet. False if a node closes the
+ * connection: it may require TLS. If it closes without a reset, the driver waits until the first
+ * request times out.
  */
 export function isNoNodeReached(error: unknown): boolean {
   const hostErrors = hostErrorsOf(error)

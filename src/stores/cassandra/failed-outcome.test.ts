@@ -52,7 +52,7 @@ describe('failureOf()', () => {
     new TypeError('Invalid string representation of Uuid'),
     new RangeError('out of range'),
     new errors.ArgumentError('Parameter "a" not defined'),
-  ])('of wrong arguments is a defect: %s', (error) => {
+  ])('is a defect for wrong arguments: %s', (error) => {
     expect(failureOf(error)).toBe('defect')
   })
 })

@@ -52,13 +52,13 @@ export function createCassandraIntentStore(
   }
 }
 
-/** Throws StoreError, to be retried, for a row whose cells are just expiring. */
+/** Throws StoreError, to be retried, for a partly expired row. */
 function intentOf(row: Row): Intent {
   const writerId = uuidOf(row['writer_id'])
   const createdAtMs = timeMsOf(row['created_at'])
   const { short_code: code, body_hash: bodyHash } = row
   if (writerId === null || createdAtMs === null || code == null || bodyHash == null)
-    throw new StoreError('an intent is just expiring', { outcome: 'unknown' })
+    throw new StoreError('an intent is partly expired', { outcome: 'unknown' })
   return {
     keyHash: stringOf(row['key_hash']),
     bodyHash: stringOf(bodyHash),

@@ -1,4 +1,4 @@
-// Scans of a table in which many codes have the same token and rows are just expiring: a real node
+// Scans of a table in which many codes have the same token and rows are partly expired: a real node
 // has such rows only by chance. test/contract runs scans on a real node.
 import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../../test/contract/sample-link.ts'
@@ -10,7 +10,7 @@ import type { StatementKind } from './statement-kinds.ts'
 /** The token of a code in these tests: a few tokens for all codes. */
 const tokenOf = (code: string) => Number(code.slice(1)) % 3
 
-/** A row; without a writer, its cells are just expiring. */
+/** A row; without a writer, it is partly expired. */
 function rowOf(code: string, isExpiring: boolean): Row {
   const writer = { toString: () => 'd9428888-122b-11e1-b85c-61cd3cbb3210' }
   return { short_code: code, created_at: new Date(5), writer_id: isExpiring ? null : writer }
@@ -74,7 +74,7 @@ test('a scan continues after a code that has the token of others but no record',
 })
 
 test.each([1, 2, 3, 6, 7, 20])(
-  'rows that are just expiring do not end a scan in pages of %i',
+  'rows that are partly expired do not end a scan in pages of %i',
   async (max) => {
     for (const step of [2, 3, 5]) {
       const isExpiring = (code: string) => Number(code.slice(1)) % step !== 0
@@ -85,7 +85,7 @@ test.each([1, 2, 3, 6, 7, 20])(
   },
 )
 
-test('a table whose rows are all just expiring has no records', async () => {
+test('a table whose rows are all partly expired has no records', async () => {
   const table = openTable(codes, () => true)
   expect(await scanAll(table, 3)).toEqual([])
   expect(

@@ -43,7 +43,7 @@ const ERASE = `UPDATE links USING TTL ${NO_TTL} SET long_url = null, deleted_at 
   change_id = ?, writer_id = ?, created_at = ?, expires_at = ?, creator_id = ?, disabled_at = ?
   WHERE short_code = ? IF ${SAME_STATE}`
 
-/** Replaced in tests. */
+/** Options that tests replace. */
 export interface CassandraLinkStoreOptions {
   readonly nowMs?: Clock
   readonly newChangeId?: () => string
@@ -85,7 +85,7 @@ export function createCassandraLinkStore(
   }
 }
 
-/** A TTL that ends after 2038, in a Cassandra with another storage_compatibility_mode than NONE. */
+/** Cassandra's error for a TTL beyond 2038, unless its storage_compatibility_mode is NONE. */
 const TTL_REJECTED = 'maximum supported expiration date'
 const TTL_ALLOWED =
   'expires_at must be at most 2037-12-19, because this Cassandra removes no row after 2038-01-19 ' +
@@ -97,7 +97,7 @@ function rethrowInsert(error: unknown): never {
   throw new RejectedWriteError(TTL_ALLOWED, error)
 }
 
-/** Rows without a link, whose cells are just expiring, do not make a page incomplete. */
+/** Partly expired rows, which contain no link, do not make a page incomplete. */
 async function scan(cassandra: CassandraSession, { after, max }: ScanPage): Promise<Link[]> {
   const links: Link[] = []
   let cursor = after
@@ -181,7 +181,7 @@ async function tryErase(
   return wasApplied(row) ? { done: { ...link, longUrl: null, deletedAtMs } } : 'retry'
 }
 
-/** The row's TTL: until the link expires, plus its quarantine. A code without a target stays. */
+/** The row's TTL: until the link expires, plus its quarantine. A row without a target has none. */
 function ttlSecondsOf({ longUrl, expiresAtMs }: Link, nowMs: number): number {
   if (expiresAtMs === null || longUrl === null) return NO_TTL
   const seconds = Math.ceil((expiresAtMs + QUARANTINE_MS - nowMs) / 1000)
@@ -206,7 +206,7 @@ function valuesOf(link: Link): unknown[] {
   ]
 }
 
-/** `undefined` for a row without a writer: a row whose cells are just expiring. */
+/** `undefined` for a row without a writer: it is partly expired. */
 function linkOf(row: Row): Link | undefined {
   const writerId = uuidOf(row['writer_id'])
   const createdAtMs = timeMsOf(row['created_at'])

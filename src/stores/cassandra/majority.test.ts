@@ -43,7 +43,7 @@ function watch() {
   }
 }
 
-test('opens after a failed statement and two failed rounds; a success closes it', async () => {
+test('the breaker opens after two failed rounds of probes; a success closes it', async () => {
   const { majority, changes, counts, nextRound } = watch()
   majority.noteSuccess(1)
   majority.noteFailure(2)
@@ -83,7 +83,7 @@ test('a successful probe stops the probing, which can restart', async () => {
   await majority.stop()
 })
 
-test('a failed statement is not suspect while others succeed', async () => {
+test('a failed statement does not make the majority suspect while others succeed', async () => {
   const { majority, counts } = watch()
   majority.noteSuccess(5)
   majority.noteFailure(4)
@@ -91,7 +91,7 @@ test('a failed statement is not suspect while others succeed', async () => {
   await majority.stop()
 })
 
-test('any success during the probing keeps it closed', async () => {
+test('any success during the probing keeps the breaker closed', async () => {
   const { majority, changes, nextRound } = watch()
   majority.noteSuccess(1)
   majority.noteFailure(2)

@@ -6,17 +6,17 @@ import { pause, type Pause } from '../../resilience/deadline.ts'
 
 /** The observed state of the majority. */
 export interface MajorityWatch {
-  /** `undefined` until the first success, or until probes fail. */
+  /** Whether a majority responds; `undefined` at the start and after a reset, until it is known. */
   isPresent(): boolean | undefined
-  /** A statement that needs a majority succeeded. */
+  /** Records that a statement that needs a majority succeeded. */
   noteSuccess(nowMs: number): void
-  /** A statement that needs a majority, sent at `sentMs`, failed. */
+  /** Records that a statement that needs a majority, sent at `sentMs`, failed. */
   noteFailure(sentMs: number): void
   /** Starts to probe, for example after a node change. */
   suspect(): void
   /** Called about once a second; starts to probe after an idle period. */
   tick(): void
-  /** Every node is down: resets the state to unknown. */
+  /** Resets the state to unknown, because every node is down. */
   reset(): void
   /** Stops the probes. */
   stop(): Promise<void>

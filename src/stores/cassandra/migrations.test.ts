@@ -4,13 +4,17 @@ import { expect, test } from '@jest/globals'
 import { StoreError } from '../../resilience/store-error.ts'
 import { readSchemaVersion } from './migrations.ts'
 import type { Row } from './row.ts'
+import type { StatementKind } from './statement-kinds.ts'
 
 /** A cluster that lists the table and runs `read` for a read of it. */
 function listing(read: () => Promise<readonly Row[]>) {
   return {
     warmUp: () => undefined,
-    execute: (_: unknown, cql: string) =>
-      cql.includes('system_schema') ? Promise.resolve([{ table_name: 'it' }]) : read(),
+    execute: (kind: StatementKind, cql: string) => {
+      if (cql.includes('system_schema')) return Promise.resolve([{ table_name: 'it' }])
+      expect(kind).toBe('new-table-scan') // whose rejections are not logged
+      return read()
+    },
   }
 }
 

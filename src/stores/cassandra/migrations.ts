@@ -29,7 +29,7 @@ export async function readSchemaVersion(
   const tables = await cassandra.execute('scan', HAS_MIGRATIONS, [keyspace])
   if (tables.length === 0) return 0
   const cql = `SELECT version FROM ${keyspace}.schema_migrations`
-  const rows = await cassandra.execute('scan', cql).catch((error: unknown) => {
+  const rows = await cassandra.execute('new-table-scan', cql).catch((error: unknown) => {
     // A node lists a table that is being created shortly before the table is readable.
     if (error instanceof StoreError && shapeOf(error.cause).code === INVALID) return []
     throw error

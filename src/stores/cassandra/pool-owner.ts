@@ -1,5 +1,5 @@
 // Records in a pool's row which owner keeps the pool filled, and its fill levels. Never creates a
-// pool, and replaces no owner but the expected one.
+// pool, and replaces only the expected owner.
 import type { CassandraSession } from './client.ts'
 import { retryUnknown } from './retry-unknown.ts'
 import { stringOf, wasApplied } from './row.ts'
@@ -13,7 +13,7 @@ const OWN_FROM = `${SET_OWNER} IF owner = ?`
 export interface PoolOwnership {
   readonly pool: string
   readonly owner: string
-  /** The owner that may be replaced; `null` for none. */
+  /** The owner that may be replaced; `null`: none. */
   readonly replaces: string | null
   readonly lowWater: number
   readonly target: number
@@ -34,7 +34,7 @@ export async function ownPool(
     return { isOwned: wasApplied(row), owner: recorded === null ? null : stringOf(recorded) }
   }
   return retryUnknown(async () => {
-    // First with `owner` as the expected owner: an earlier attempt with an unknown outcome counts.
+    // First with `owner` as the expected owner: an earlier attempt may have recorded it.
     const current = await update(owner)
     if (current.isOwned) return { done: true }
     const from = current.owner

@@ -42,13 +42,13 @@ function sessionOf(
   return { store: createCassandraReportStore(session), batches: () => batches, kinds }
 }
 
-test('a report that an attempt of unknown outcome has stored is stored once', async () => {
+test('if an attempt of unknown outcome has stored the report, no retry stores it', async () => {
   const { store, batches, kinds } = sessionOf([unknown, 'applied'], 1)
   expect(await store.insert(report)).toBe('stored')
   expect([batches(), kinds]).toEqual([1, ['serial-read', 'lwt', 'serial-read']])
 })
 
-test('a report that an attempt of unknown outcome has not stored is stored', async () => {
+test('if an attempt of unknown outcome has not stored the report, a retry stores it', async () => {
   const { store, batches } = sessionOf([unknown, 'lost', 'applied'])
   expect(await store.insert(report)).toBe('stored')
   expect(batches()).toBe(3)

@@ -1,6 +1,6 @@
 // Reports in Cassandra, expired by TTL: one partition for each UTC day. The number of reports of a
-// day is in a static column, which each insert increments in the same conditional batch: so no
-// concurrent inserts exceed the bound, and the table has no count without its report.
+// day is in a static column, which each insert increments in the same conditional batch.
+// Therefore concurrent inserts cannot exceed the bound, and only stored reports are counted.
 import {
   dayOf,
   firstIdAt,
@@ -29,7 +29,7 @@ const INSERT = `BEGIN BATCH
 
 /** Days that a page reads in parallel, after the newest ones; most days have few reports. */
 const DAYS_PARALLEL_MAX = 8
-/** Of a whole page of reports: as of one statement that reads a page. */
+/** The deadline of a whole page of reports: that of one statement that reads a page. */
 const LIST_MS_MAX = statementRuns['page-read'].deadlineMs
 
 /** Creates the store in a keyspace with the migrated schema; `nowMs` determines the oldest day. */
@@ -72,7 +72,7 @@ type Inserted = Attempted<'stored' | 'full'>
 
 /**
  * Reads days, newest first, until the page is full or the oldest day is read. Throws StoreError at
- * its deadline. A `before` in the future selects the same reports as none.
+ * its deadline. A `before` in the future has no effect.
  */
 async function list(
   cassandra: CassandraSession,
@@ -84,7 +84,7 @@ async function list(
   const deadlineMs = monotonicMs() + LIST_MS_MAX
   const reports: Report[] = []
   let newestDay = dayOf(Math.min(nowMs, beforeMs))
-  // A busy day fills the page: the first read is of one day, and each following of twice as many.
+  // A busy day fills the page: the first read is of one day, and each next one of twice as many.
   let parallel = 1
   while (newestDay >= dayOf(fromMs) && reports.length < max) {
     const missing = max - reports.length
@@ -113,7 +113,7 @@ function listTimeout(): StoreError {
   return new StoreError(message, { outcome: 'not-done' })
 }
 
-/** `undefined` for a row whose cells are just expiring. */
+/** `undefined` for a partly expired row: each of its cells expires separately. */
 function reportOf(row: Row): Report | undefined {
   const { short_code: code, reason, details, contact } = row
   if (code == null || reason == null) return undefined

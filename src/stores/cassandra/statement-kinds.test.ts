@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { SpeculativeReads, type StatementKind, statementRuns } from './statement-kinds.ts'
 
-test('a page of a table neither opens nor needs the circuit breaker', () => {
+test('a page of a table neither opens the circuit breaker nor is blocked by it', () => {
   const counted = (Object.keys(statementRuns) as StatementKind[]).filter(
     (kind) => statementRuns[kind].needsMajority,
   )

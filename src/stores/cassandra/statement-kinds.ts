@@ -15,6 +15,8 @@ export type StatementKind =
   | 'replica-read'
   /** A read of a whole small table. */
   | 'scan'
+  /** As `scan`, of a table that another process may be creating: rejections are not logged. */
+  | 'new-table-scan'
   /** A read of one page of a large table, which returns every write resolved before it. */
   | 'page-read'
   /** An idempotent write. */
@@ -28,10 +30,15 @@ export interface StatementRun {
   /** Over all attempts of the driver, whose own timeout applies to each attempt. */
   readonly deadlineMs: number
   /**
-   * Whether the circuit breaker counts it: it needs a majority of replicas, and indicates whether
-   * one responds. A page of a table may be slow while reads by key are fast.
+   * Whether the circuit breaker counts the statement, which then needs a majority of replicas and
+   * indicates whether one responds. A page of a table can be slow while reads by key are fast.
    */
   readonly needsMajority: boolean
+  /**
+   * Whether a statement that Cassandra rejects, for example because the table does not exist, is
+   * logged. If false, the caller must report this failure. All other failures are always logged.
+   */
+  readonly logsRejections: boolean
 }
 
 /** The longest that a redirect waits for a read. */
@@ -39,7 +46,7 @@ const READ_MS_MAX = 250
 /**
  * The driver's timeout of a read: above the server's own, 5 s by default, so that a node that waits
  * for unreachable replicas returns its timeout error first. The driver closes connections after
- * unanswered reads (driver-options.ts), although such a node could still serve replica reads.
+ * timed-out reads (driver-options.ts), although such a node could still serve replica reads.
  */
 const READ_ATTEMPT_MS_MAX = 5500
 /** Above the latency of a healthy read; a slower read is also sent to another replica. */
@@ -54,7 +61,7 @@ const SCHEMA_MS_MAX = 30_000
 
 const level = types.consistencies
 
-/** Retries idempotent statements on another node, unless they have timed out on one. */
+/** Retries a failed idempotent statement on another node, unless the failure is a timeout. */
 class RetryUnlessTimedOut extends policies.retry.RetryPolicy {
   override onRequestError(...given: Parameters<policies.retry.RetryPolicy['onRequestError']>) {
     const [, , error] = given
@@ -80,13 +87,14 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
     profile('majority-read', { ...read, consistency: majority }),
     profile('replica-read', { ...read, consistency: level.localOne }),
     profile('scan', retried),
+    profile('new-table-scan', retried),
     profile('page-read', { ...retried, readTimeout: PAGE_ATTEMPT_MS_MAX }),
     profile('plain-write', retried),
     profile('schema', { ...once, readTimeout: SCHEMA_MS_MAX, consistency: majority }),
   ]
 }
 
-const uncounted: ReadonlySet<StatementKind> = new Set(['replica-read', 'page-read', 'schema'])
+const uncounted = new Set<StatementKind>(['replica-read', 'new-table-scan', 'page-read', 'schema'])
 
 function runOf(
   executionProfile: StatementKind,
@@ -94,7 +102,9 @@ function runOf(
 ): StatementRun {
   const { deadlineMs, isIdempotent = false, prepare = true } = run
   const needsMajority = !uncounted.has(executionProfile)
-  return { options: { executionProfile, isIdempotent, prepare }, deadlineMs, needsMajority }
+  const logsRejections = executionProfile !== 'new-table-scan'
+  const options = { executionProfile, isIdempotent, prepare }
+  return { options, deadlineMs, needsMajority, logsRejections }
 }
 
 const ATTEMPT_SPARE_MS = 200
@@ -106,6 +116,7 @@ export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   'majority-read': runOf('majority-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   'replica-read': runOf('replica-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   scan: runOf('scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
+  'new-table-scan': runOf('new-table-scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
   'page-read': runOf('page-read', { deadlineMs: PAGE_MS_MAX, isIdempotent: true }),
   'plain-write': runOf('plain-write', {
     deadlineMs: 2 * ATTEMPT_MS_MAX,

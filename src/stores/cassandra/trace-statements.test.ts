@@ -16,7 +16,7 @@ function inRequest<T>(spans: ReturnType<typeof recordSpans>, work: () => T): T {
   return request === undefined ? work() : spans.runInSpan(request, work)
 }
 
-test('does not wrap statements if tracing is off', () => {
+test('statements are not wrapped if tracing is off', () => {
   expect(traceStatements(run, undefined)).toBe(run)
 })
 

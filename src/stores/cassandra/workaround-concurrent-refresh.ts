@@ -17,7 +17,7 @@ export interface SerializeRefreshOptions {
   readonly log: Pick<Log, 'debug'>
   /** Stops the retries. */
   readonly isClosed: () => boolean
-  /** Called when a refresh completes after that: the nodes it discovered must be closed. */
+  /** Called when a refresh completes on a closed client: the discovered nodes must be closed. */
   readonly onRefreshAfterClose: () => void
 }
 

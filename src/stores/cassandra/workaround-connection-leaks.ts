@@ -1,5 +1,5 @@
 // Workaround for cassandra-driver 4.10, which leaks connections that reconnect even after shutdown:
-// to nodes it removed, to nodes discovered during shutdown, and by discarded control
+// those to removed nodes, those to nodes discovered during shutdown, and discarded control
 // connections.
 import type { Client, Host } from 'cassandra-driver'
 import type { Log } from '../../telemetry/log.ts'

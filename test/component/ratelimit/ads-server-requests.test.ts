@@ -111,7 +111,7 @@ test('a connection without a subscription is closed; the log shows what is missi
     ['the client has not opened a stream', (port: number) => connect(port, '127.0.0.1').resume()],
     ['the client has not opened a stream', openSession],
     ['the client has not subscribed to rules', (port: number) => openCall(port, false)],
-    ['the client keeps it open without a stream', (port: number) => openCall(port, true)],
+    ['the client has no open stream', (port: number) => openCall(port, true)],
   ] as const
   const closing = cases.map(async ([reason, openConnection]) => {
     const own = await startControllerAdsServer({ keepaliveMs: KEEPALIVE_MS })

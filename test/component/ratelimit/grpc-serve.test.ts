@@ -137,7 +137,7 @@ describe('a unix socket', () => {
     const path = join(folder(), 'precious')
     writeFileSync(path, 'kept')
     await expect(startTestServer({ GRPC_UDS: path })).rejects.toThrow(
-      `GRPC_UDS must not name an existing file: current value is ${path}`,
+      `GRPC_UDS must name a unix socket, or a path that does not exist: current value is ${path}`,
     )
     expect(existsSync(path)).toBe(true)
   })

@@ -1,8 +1,12 @@
 // Runs `curtail ratelimit-check` as a process: its output and its exit code.
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { FILE_BYTES_MAX } from '../../../src/limits/parse-yaml.ts'
+import { roleArguments } from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 
 const START_MS_MAX = 30_000
@@ -12,6 +16,14 @@ const shipped = 'src/limits/standalone.yaml'
 let folder: string
 const at = (name: string) => join(folder, name)
 const check = (...args: readonly string[]) => runCurtail(['ratelimit-check', ...args])
+
+/** Runs a check with this standard input. */
+function checkStdin(input: Buffer, ...args: readonly string[]) {
+  const all = roleArguments('ratelimit-check', ...args)
+  const checking = promisify(execFile)(process.execPath, all, { timeout: TEST_MS_MAX })
+  checking.child.stdin?.end(input)
+  return checking
+}
 
 /** The single line of an error, without its prefix `curtail: `. */
 function errorLine(run: Run): string {
@@ -154,6 +166,35 @@ describe('ratelimit-check', () => {
     TEST_MS_MAX,
   )
 
+  test(
+    'reads - from the standard input',
+    async () => {
+      await expect(checkStdin(await readFile(at('bad.yaml')), '-', shipped)).rejects.toMatchObject({
+        code: 1,
+        stdout:
+          "stdin:4: config error, unknown key 'ratelimit'\nstdin:5: descriptor has empty key\n",
+      })
+    },
+    TEST_MS_MAX,
+  )
+
+  test.each([
+    [
+      'more than 1 MiB',
+      Buffer.alloc(FILE_BYTES_MAX + 1, '#'),
+      `the standard input may have at most ${FILE_BYTES_MAX} bytes: it has more`,
+    ],
+    ['invalid UTF-8', Buffer.from([0x64, 0xe9]), 'stdin cannot be read: it is not UTF-8'],
+  ])(
+    'rejects %s on the standard input',
+    async (_, input, message) => {
+      await expect(checkStdin(input, '-')).rejects.toMatchObject({
+        ...{ code: 1, stdout: '', stderr: `curtail: ${message}\n` },
+      })
+    },
+    TEST_MS_MAX,
+  )
+
   test.each([
     ['missing.yaml', 'cannot be read: no such file'],
     ['none', 'is a folder without any *.yaml file'],
@@ -170,6 +211,7 @@ describe('ratelimit-check', () => {
 
   test.each([
     [[], 'ratelimit-check requires FILE...: none is given; see curtail ratelimit-check --help'],
+    [['-', shipped, '-'], '- may be given only once: it is the standard input'],
     [
       [shipped, '--descriptor', 'create'],
       '--descriptor must be key=value,key=value ...: it is "create"',

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as grpc from '@grpc/grpc-js'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import { type AdsClientDeps, openAdsClient } from '../../../src/clients/xds/ads-client.ts'
 import { xdsSettings } from '../../../src/clients/xds/settings.ts'
 import { parseConfig } from '../../../src/config/config.ts'
@@ -34,7 +34,7 @@ const accept = () => Promise.resolve(undefined)
 function open(
   port: number,
   apply: AdsClientDeps['apply'],
-  options: Pick<AdsClientDeps, 'connectMsMax' | 'startMsMax'> & { readonly env?: object } = {},
+  options: Pick<AdsClientDeps, 'connectMsMax'> & { readonly env?: object } = {},
 ) {
   const { env, ...times } = options
   const log: Line[] = []
@@ -75,12 +75,25 @@ async function serveSilently(listenPort: number) {
 const isTimeout = ({ message }: Line) =>
   message.includes(`no connection within ${CONNECT_MS_MAX} ms`)
 
+/** Returns a function that sets the monotonic clock forward. */
+function controlClock(): (ms: number) => void {
+  const now = performance.now.bind(performance)
+  let aheadMs = 0
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
+  xds.cleanups.push(() => {
+    clock.mockRestore()
+  })
+  return (ms) => (aheadMs = ms)
+}
+
 test.each([
-  { when: 'in the first minute', level: 'info', times: {} },
-  { when: 'later', level: 'warn', times: { startMsMax: 0 } },
-])('a server that sends nothing is retried: $level $when', async ({ times, ...expected }) => {
+  { minutes: 4, level: 'info' },
+  { minutes: 5, level: 'warn' },
+])('a server that sends nothing is retried: $level after $minutes minutes', async (expected) => {
   const { port, connections } = await serveSilently(0)
-  const { log, metrics, stop } = open(port, accept, { connectMsMax: CONNECT_MS_MAX, ...times })
+  const setAhead = controlClock()
+  const { log, metrics, stop } = open(port, accept, { connectMsMax: CONNECT_MS_MAX })
+  setAhead(expected.minutes * 60_000)
   await waitFor('two failures', () => log.length >= 2)
   await stop()
   await waitFor('the connections to close', () => connections() === 0)

@@ -181,7 +181,9 @@ describe('the limiter', () => {
       const second = await start({ ...env, CONFIG_GRPC_XDS_SERVER_URL: url })
       const config = await rlconfig(second)
       expect(config).toContain('shop.k: unit=HOUR requests_per_unit=7,')
-      expect(config).toContain(`xDS server ${url}: no valid version was received since the start`)
+      expect(config).toContain(
+        `xDS server ${url}: no valid version has been received since the start`,
+      )
     },
     TEST_MS_MAX,
   )

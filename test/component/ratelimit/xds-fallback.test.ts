@@ -50,9 +50,10 @@ test(
     const port = await freePort()
     const limiter = await start({ XDS_FALLBACK_VERSION: secret.pathOf(NAME) }, port)
     expect((await fetch(`${limiter.adminUrl}/readyz`, closing)).status).toBe(200)
-    expect(loadedFrom(limiter)).toBe('fallback version')
+    const loaded = limiter.log.find(({ msg }) => msg === LOADED)
+    expect(loaded).toMatchObject({ level: 'info', source: 'fallback version' })
     expect(await limitOf(limiter)).toBe('7')
-    expect(await rlconfig(limiter)).toContain('no valid version was received since the start')
+    expect(await rlconfig(limiter)).toContain('no valid version has been received since the start')
     expect((await limiter.decide({ steady: 'closed' })).overallCode).toBe('OVER_LIMIT')
     const server = await startAdsServer({ port })
     cleanups.push(() => {

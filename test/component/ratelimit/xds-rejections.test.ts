@@ -190,7 +190,7 @@ test(
     await writeFile(path, responseBytes(version))
     const limiter = await start({ ...forced, RULES_COPY: path })
     await waitFor('the warning', () => countOf(limiter.log, 'the copy of the rules has faults') > 0)
-    expect(await rlconfig(limiter)).toContain('no valid version was received since the start')
+    expect(await rlconfig(limiter)).toContain('no valid version has been received since the start')
   },
   TEST_MS_MAX,
 )

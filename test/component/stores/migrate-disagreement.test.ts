@@ -2,12 +2,13 @@
 import { beforeEach, expect, jest, test } from '@jest/globals'
 import { errors } from 'cassandra-driver'
 import { StoreError } from '../../../src/resilience/store-error.ts'
-import type { Cassandra } from '../../../src/stores/cassandra/client.ts'
+import type { Cassandra, CassandraOptions } from '../../../src/stores/cassandra/client.ts'
 import { schemaVersion } from '../../../src/stores/cassandra/schema.ts'
 
 /** The results of the schema changes, in order: whether the nodes agree, or a rejection. */
 let outcomes: (boolean | string)[]
 let changes: string[]
+let options: CassandraOptions | undefined
 
 /** A cluster whose tables already have the newest schema once its keyspace exists. */
 const cassandra: Cassandra = {
@@ -31,7 +32,10 @@ const cassandra: Cassandra = {
   },
 }
 jest.unstable_mockModule('../../../src/stores/cassandra/client.ts', () => ({
-  openCassandra: () => cassandra,
+  openCassandra(given: CassandraOptions) {
+    options = given
+    return cassandra
+  },
 }))
 const { role } = await import('../../../src/roles/migrate.ts')
 
@@ -61,6 +65,8 @@ test('it retries until every node has the schema', async () => {
   ]
   expect(await migrate()).toEqual({ exitCode: 0 })
   expect(changes).toEqual(['CREATE KEYSPACE', ...Array<string>(5).fill('CREATE TABLE')])
+  // Cassandra may have been installed with it.
+  expect(options?.startMsMax).toBe(300_000)
 })
 
 test('another rejection is permanent', async () => {
