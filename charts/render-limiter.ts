@@ -24,17 +24,17 @@ const comments: Readonly<Record<string, string>> = {
  checkout, the default is the name of the image that \`npm run image\` builds. Your own image also
  requires \`digest: ''\`, because the digest replaces the tag.
  @schema {pattern: '^([a-z0-9][A-Za-z0-9._:/-]*)?$'}`,
-  podDefaults: ` Settings of all pods, and of what runs them. Each workload has the same settings
- under its \`pod\`; those take precedence.
+  podDefaults: ` Settings of all pods, and of the objects that create them. Each workload has the
+ same settings in its own value \`pod\`; these take precedence.
  @schema {definition: pod}`,
   'ratelimit.rules': ` A complete rules file. Pods load a change without a restart.
- If it is empty, and no other source is set, every request is admitted; an upgrade is then an error.
- Before an upgrade a Job checks the rules; if they are invalid, the upgrade fails.
+ If the value is empty, and no other source is set, every request is admitted, and upgrades fail.
+ Before an upgrade, a Job checks the rules; if they are invalid, the upgrade fails.
  @schema {type: string}`,
   'networkPolicy.clients': ` NetworkPolicy peers that may call the rate limiter, such as
  Envoy's pods. Empty: all.
  @schema {items: {type: object}}`,
-  'podDisruptionBudget.maxUnavailable': ` Number or percentage of the pods.
+  'podDisruptionBudget.maxUnavailable': ` Maximum number or percentage of unavailable pods.
  @schema {type: [integer, string], minimum: 1, maximum: 1000, pattern: '^([1-9][0-9]?|100)%$'}`,
   serviceAccountAnnotations: ` Annotations of the ServiceAccounts.
  @schema {$ref: '#/definitions/stringMap'}`,

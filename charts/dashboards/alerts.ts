@@ -1,10 +1,10 @@
 // The alerts and their thresholds. Each alert has a runbook of the same name in docs/runbooks/.
 import { stringify } from 'yaml'
 import type { Alert } from './alert.ts'
-import { burnAlerts, burnRecords, NAMESPACE, RELEASE, released } from './burn-rates.ts'
+import { burnAlerts, burnRecords, NAMESPACE, RELEASE, releaseSeries } from './burn-rates.ts'
 import { listAlerts } from './list-alerts.ts'
 
-const { ours, edge, other } = released
+const { ours, edge, other } = releaseSeries
 const CODES_PER_BLOCK = 1000
 /** Hours that the pool must last at the claim rate of the last hour. */
 const POOL_HOURS_MIN = 6
@@ -25,9 +25,9 @@ const poolAlerts: readonly Alert[] = [
       `max by (pool) (${ours('poolLevel')}) < ` +
       `${POOL_HOURS_MIN * CODES_PER_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
     summary:
-      `The pool {{ $labels.pool }} has ${COUNT} codes left, which last for less than ` +
+      `The pool {{ $labels.pool }} has ${COUNT} codes left, which will last for less than ` +
       `${POOL_HOURS_MIN} hours at the rate of the last hour; ` +
-      'requests for new links without an alias then get 503',
+      'after that, requests for new links without an alias get 503',
   },
   {
     ...{ alert: 'CurtailRefillFailing', severity: 'warning', forSpan: '5m' },
@@ -42,8 +42,8 @@ const poolAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailPoolDegraded', severity: 'warning', forSpan: '15m' },
     expr: `max by (reason) (${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
     summary:
-      'Degraded CodePools: {{ $value }} (reason {{ $labels.reason }}). ' +
-      'They might no longer be refilled; when they are empty, ' +
+      'Number of degraded CodePools: {{ $value }} (reason {{ $labels.reason }}). ' +
+      'Their pools might no longer be refilled; when a pool is empty, ' +
       'requests for new links without an alias get 503',
   },
 ]
@@ -76,8 +76,8 @@ const limiterAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('limiterStoreUnavailable')}) > 0`,
     summary:
-      "{{ $value }} limiter pods cannot use the counters' Redis: " +
-      'they count locally, and enforce rate limits only approximately',
+      '{{ $value }} of the limiter pods cannot use the Redis with the counters: ' +
+      'rate limits are enforced only approximately',
   },
   {
     ...{ alert: 'CurtailRulesRejected', severity: 'warning', forSpan: '0s' },
@@ -100,18 +100,21 @@ const limiterAlerts: readonly Alert[] = [
     expr: `sum by (domain) (increase(${ours('domainNotFound')}[5m])) > 0`,
     summary:
       'The limiter has no rules for the domain {{ $labels.domain }}: ' +
-      `${COUNT} requests were admitted without a limit in the last 5 minutes`,
+      `in the last 5 minutes, ${COUNT} requests were admitted without a limit`,
   },
   {
-    // A limiter that disconnects counts for 90 s, so a rollout must not fire this. After that, the
-    // controller does not know of the limiter, but the limiter itself reports it.
+    // The controller still counts a limiter for 90 s after it disconnects; forSpan is longer, so
+    // that a rollout does not fire this alert. Afterwards only the limiter itself reports that it
+    // is disconnected.
     ...{ alert: 'CurtailPoliciesNotProgrammed', severity: 'warning', forSpan: '2m' },
     expr:
       `max by (reason) (${ours('policyConditions', notProgrammed)}) > 0 ` +
       `or label_replace(${disconnected}, "reason", "Disconnected", "", "")`,
     summary:
-      'RateLimitPolicies are not active in all limiters (reason {{ $labels.reason }}, ' +
-      '{{ $value }} policies or limiters): the affected limiters enforce the previous limits',
+      'Some limiters do not apply the current RateLimitPolicies, and enforce the previous ' +
+      'limits (reason {{ $labels.reason }}; number of affected ' +
+      '{{ if eq $labels.reason "Disconnected" }}limiters{{ else }}policies{{ end }}: ' +
+      '{{ $value }})',
   },
 ]
 
@@ -141,15 +144,15 @@ const storeAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailStaleRedirects', severity: 'warning', forSpan: '5m' },
     expr: `sum(increase(${ours('lookups', degradedLookups)}[5m])) > 0`,
     summary:
-      `In the last 5 minutes, ${COUNT} redirects came from one Cassandra replica or pods' ` +
-      'memory: links that were recently disabled or deleted may still redirect',
+      `In the last 5 minutes, ${COUNT} redirects used a single Cassandra replica or the memory ` +
+      'of a pod: links that were recently disabled or deleted may still redirect',
   },
   {
     ...{ alert: 'CurtailCacheUnavailable', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('linkCacheUnavailable')}) > 0`,
     summary:
-      '{{ $value }} pods cannot use the shared link cache (Redis): ' +
-      'redirects continue, but put more load on Cassandra; commands that disable a link fail',
+      '{{ $value }} of the pods cannot use the shared link cache (Redis): ' +
+      'redirects continue, but increase the load on Cassandra; commands that disable a link fail',
   },
   {
     ...{ alert: 'CurtailCacheInvalidationStuck', severity: 'warning', forSpan: '5m' },
@@ -157,7 +160,7 @@ const storeAlerts: readonly Alert[] = [
       `sum(${ours('linkCacheInvalidationsQueued')}) > 0 or ` +
       `sum(increase(${ours('linkCacheInvalidationsDropped')}[15m])) > 0`,
     summary:
-      `The shared link cache (Redis) may contain outdated entries of ${COUNT} links: ` +
+      `The shared link cache (Redis) may contain outdated entries for ${COUNT} links: ` +
       'links that were disabled or deleted may still redirect',
   },
 ]
@@ -169,22 +172,23 @@ const edgeAlerts: readonly Alert[] = [
       'min by (envoy_cluster_name) ' +
       `(${edge('healthyPods', { envoy_cluster_name: '~redirect|create|ratelimit' })}) == 0`,
     summary:
-      'At least one edge pod finds no healthy {{ $labels.envoy_cluster_name }} pod. For redirect ' +
-      'and create, its clients get 503; for ratelimit, it applies its local limits, ' +
-      'or responds with 503 if edge.failClosed is true',
+      'At least one edge pod finds no healthy {{ $labels.envoy_cluster_name }} pod. Without ' +
+      'redirect or create pods, it responds with 503; without ratelimit pods, it applies its ' +
+      'local limits, or responds with 503 if edge.failClosed is true',
   },
   {
     ...{ alert: 'CurtailEdgeOverloaded', severity: 'critical', forSpan: '1m' },
     expr: `max by (pod) (${edge('rejectedRequests')}) > 0`,
     summary:
-      'The edge pod {{ $labels.pod }} uses at least 95 % of its maximum heap: ' +
-      'it responds to requests with 503',
+      'The edge pod {{ $labels.pod }} uses at least 95 % of its maximum heap, ' +
+      'and responds to requests with 503',
   },
   {
     ...{ alert: 'CurtailCertificateExpiring', severity: 'warning', forSpan: '1h' },
     expr: `min(${edge('certificateDays')}) < 14`,
     summary:
-      'The certificate of the edge expires in {{ $value }} days: HTTPS clients then cannot connect',
+      'The certificate of the edge expires in {{ $value }} days. After that, ' +
+      'HTTPS clients cannot connect',
   },
 ]
 
@@ -193,7 +197,8 @@ const leading = ours('isLeader')
 const processAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailControllerWithoutLeader', severity: 'warning', forSpan: '5m' },
-    // Without any scraped controller pod, it fires for six hours: the release might not need one.
+    // Without a scraped controller pod, the alert fires for only six hours: the release may have
+    // no controller now.
     expr:
       `sum(${leading}) == 0 or ` +
       `sum(max_over_time(${leading}[6h])) > 0 unless sum(${leading}) > 0`,
@@ -206,15 +211,16 @@ const processAlerts: readonly Alert[] = [
     expr: `max by (resource) (${ours('failingCaches')}) > 0`,
     summary:
       'The controller cannot read {{ $labels.resource }} (failing watches: {{ $value }}): ' +
-      'changes of these objects have no effect',
+      'changes to these objects have no effect, or take effect after a delay',
   },
   {
     ...{ alert: 'CurtailReconcileErrors', severity: 'warning', forSpan: '15m' },
     expr: `sum by (controller) (increase(${ours('reconcileErrors')}[10m])) > 0`,
     summary:
       'In the last 10 minutes, the controller {{ $labels.controller }} failed to reconcile ' +
-      `${COUNT} times: pools may run empty, ` +
-      'and requests for new links without an alias then get 503',
+      `objects ${COUNT} times: pools might not be refilled and run empty (codepool), or the ` +
+      'statuses (ratelimitpolicy) or the stored fallback version (ratelimitpolicy-version) of ' +
+      'RateLimitPolicies might be outdated',
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },

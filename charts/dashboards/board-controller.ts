@@ -13,7 +13,7 @@ export const controller: Board = {
       panels: [
         {
           title: 'Conditions',
-          description: 'CodePools by condition, its status and its reason.',
+          description: 'Number of CodePools by type, status and reason of their conditions.',
           unit: 'short',
           queries: [line(ours('poolConditions'), '{{type}} {{status}} {{reason}}')],
         },
@@ -25,7 +25,7 @@ export const controller: Board = {
         },
         {
           title: 'Leaders',
-          description: 'Normally one; while the leader changes, none for some seconds.',
+          description: 'Normally 1. While the leader changes, 0 for some seconds.',
           unit: 'short',
           queries: [line(`sum(${ours('isLeader')})`, 'leaders')],
         },
@@ -36,13 +36,16 @@ export const controller: Board = {
       panels: [
         {
           title: 'Policies',
-          description: 'RateLimitPolicies by condition, its status and its reason.',
+          description:
+            'Number of RateLimitPolicies by type, status and reason of their conditions.',
           unit: 'short',
           queries: [line(ours('policyConditions'), '{{type}} {{status}} {{reason}}')],
         },
         {
           title: 'Limiters',
-          description: 'current: have the newest rules. outdated: others. missing: disconnected.',
+          description:
+            'current: with the newest rules. outdated: with other rules, or none. ' +
+            'missing: disconnected.',
           unit: 'short',
           queries: [line(`sum by (state) (${ours('policyLimiters')})`, '{{state}}')],
         },
@@ -53,19 +56,19 @@ export const controller: Board = {
       panels: [
         {
           title: 'Reconciles',
-          description: 'Reconciles by controller and result.',
+          description: 'Reconciles per second, by controller and result.',
           unit: 'ops',
           queries: [rateBy(ours('reconciles'), ['controller', 'result'])],
         },
         {
           title: 'Work queue',
-          description: 'Objects that wait for a reconcile, by queue.',
+          description: 'Number of objects that wait for a reconcile, by queue.',
           unit: 'short',
           queries: [line(ours('queueDepth'), '{{name}}')],
         },
         {
           title: 'Calls to the API server',
-          description: 'By status and method. <error>: there was no response.',
+          description: 'Calls by status and method. <error>: the call got no response.',
           unit: 'ops',
           queries: [rateBy(ours('apiRequests'), ['code', 'method'])],
         },

@@ -18,13 +18,15 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Decisions by source',
-          description: 'store: by Redis; deny-cache: over the limit; fallback: locally.',
+          description:
+            'store: by Redis. deny-cache: denied from memory, because the limit is already ' +
+            'exceeded. fallback: without a response from Redis.',
           unit: 'ops',
           queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
         {
           title: 'Denied by rule',
-          description: 'Hits that exceed the limit, without those of rules in shadow mode.',
+          description: 'Hits that exceed a limit, except those of rules in shadow mode.',
           unit: 'ops',
           queries: [
             line(
@@ -34,14 +36,14 @@ export const limiter: Board = {
           ],
         },
         {
-          title: 'Would deny by rule',
-          description: 'Hits that rules in shadow mode (policies with mode: Audit) did not deny.',
+          title: 'Not denied in shadow mode, by rule',
+          description: 'Hits that exceed a limit in shadow mode (policies with mode: Audit).',
           unit: 'ops',
           queries: [rateBy(ours('ruleShadowMode'), ['rule'])],
         },
         {
           title: 'Requested hits',
-          description: 'All hits that calls request, by rule.',
+          description: 'All hits that calls contain, by rule.',
           unit: 'ops',
           queries: [rateBy(ours('ruleTotalHits'), ['rule'])],
         },
@@ -52,13 +54,14 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Duration of calls',
-          description: 'After 20 ms the edge stops waiting and applies its local limits.',
+          description:
+            'After 20 ms, the edge stops waiting for a response, and applies its local limits.',
           unit: 's',
           queries: times('limiterCallSeconds'),
         },
         {
           title: 'Calls from the edge',
-          description: 'no response: timed out, failed, or no limiter was available.',
+          description: 'no response: the call timed out or failed, or no limiter was available.',
           unit: 'ops',
           queries: [
             { ...rateBy(edge('limiterOk')), legend: 'admitted' },
@@ -68,16 +71,18 @@ export const limiter: Board = {
         },
         {
           title: 'Failed calls to Redis',
-          description: 'Failed calls by reason, and processes that count locally.',
+          description:
+            'Failed calls by reason, and the number of limiter pods that decide without Redis.',
           unit: 'short',
           queries: [
             rateBy(ours('limiterStoreFailures'), ['reason']),
-            line(`sum(${ours('limiterStoreUnavailable')})`, 'processes that count locally'),
+            line(`sum(${ours('limiterStoreUnavailable')})`, 'pods without Redis'),
           ],
         },
         {
           title: 'Rule reloads',
-          description: 'Sets of rules that limiters loaded or rejected since their start.',
+          description:
+            'Versions of the rules that limiters have loaded or rejected since they started.',
           unit: 'short',
           queries: [
             line(`sum(${ours('configLoadSuccess')})`, 'loaded'),
@@ -119,7 +124,7 @@ export const edgeBoard: Board = {
         {
           title: 'Denied by local limits',
           description:
-            'local_fallback applies while the limiter is unavailable, the others always.',
+            'local_fallback applies while the limiter is unavailable. The others always apply.',
           unit: 'reqps',
           queries: [rateBy(edge('localDenied'), ['envoy_local_http_ratelimit_prefix'])],
         },
@@ -127,7 +132,7 @@ export const edgeBoard: Board = {
           title: 'Calls to the limiter for redirects',
           description:
             'Redirects within the allowance cause no call. Calls after a 404 response are not ' +
-            'included. no response: the local limit applies.',
+            'included. no response: the edge applies its local limit.',
           unit: 'reqps',
           queries: [
             {
@@ -155,19 +160,19 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Healthy pods',
-          description: 'By service, as reported by the edge pod with the fewest healthy pods.',
+          description: 'By service. If edge pods report different numbers, the lowest one.',
           unit: 'short',
           queries: [line(`min by (envoy_cluster_name) (${edge('healthyPods')})`, BY_CLUSTER)],
         },
         {
           title: 'Responses from pods',
-          description: 'By service and status class. If no pod responds, the class is 5.',
+          description: 'By service and status class. A request without a response has the class 5.',
           unit: 'reqps',
           queries: [rateBy(edge('responses'), ['envoy_cluster_name', 'envoy_response_code_class'])],
         },
         {
           title: 'Retries, timeouts, ejections',
-          description: 'Retries and timeouts per second; number of pods now ejected.',
+          description: 'Retries and timeouts per second, and the number of ejected pods.',
           unit: 'short',
           queries: [
             { ...rateBy(edge('retries')), legend: 'retries' },
@@ -182,13 +187,15 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Heap',
-          description: 'In percent of the maximum, by pod. From 95 % Envoy rejects requests.',
+          description:
+            'Percentage of the maximum, by pod. At 95 % and above, Envoy rejects requests.',
           unit: 'short',
           queries: [line(edge('heapPressure'), '{{pod}} %')],
         },
         {
           title: 'Certificate validity',
-          description: 'Days until expiry. A very large number: there is no certificate.',
+          description:
+            'Days until the certificate expires. A very large number: there is no certificate.',
           unit: 'd',
           isNumber: true,
           queries: [line(`min(${edge('certificateDays')})`, 'days')],
@@ -208,7 +215,8 @@ export const dependencies: Board = {
       panels: [
         {
           title: 'Duration of statements',
-          description: 'p99 of the duration with all attempts, by kind of statement.',
+          description:
+            'p99 duration of statements, including all their attempts, by kind of statement.',
           unit: 's',
           queries: [
             {
@@ -225,7 +233,7 @@ export const dependencies: Board = {
         },
         {
           title: 'Failed attempts and retries',
-          description: 'Failures by reason, retries, and speculative executions.',
+          description: 'Failed attempts by reason, retries, and speculative executions.',
           unit: 'ops',
           queries: [
             rateBy(ours('cassandraErrors'), ['reason']),
@@ -236,12 +244,12 @@ export const dependencies: Board = {
         {
           title: 'Nodes',
           description:
-            'By pod: nodes that it is connected to. By state: nodes that went down or came up ' +
-            'within five minutes. Also the processes to which a majority of replicas responds.',
+            'By pod: nodes to which the pod is connected. up, down: nodes that changed to this ' +
+            'state within five minutes. pods with a majority: a majority of replicas responds.',
           unit: 'short',
           queries: [
             line(ours('cassandraHosts'), '{{pod}}'),
-            line(`sum(${ours('cassandraMajority')})`, 'processes with a majority'),
+            line(`sum(${ours('cassandraMajority')})`, 'pods with a majority'),
             line(`sum by (state) (increase(${ours('cassandraNodeChanges')}[5m]))`, '{{state}}'),
           ],
         },
@@ -258,7 +266,8 @@ export const dependencies: Board = {
       panels: [
         {
           title: 'Failed commands',
-          description: 'Failures by reason, and pods that work without the cache.',
+          description:
+            'Failed commands by reason, and the number of pods that work without the cache.',
           unit: 'short',
           queries: [
             rateBy(ours('linkCacheFailures'), ['reason']),
@@ -267,7 +276,8 @@ export const dependencies: Board = {
         },
         {
           title: 'Invalidations',
-          description: 'Deletions of entries. queued: not confirmed yet. dropped: not retried.',
+          description:
+            'Deletions of cache entries. queued: not yet confirmed. dropped: not retried.',
           unit: 'short',
           queries: [
             line(`sum(${ours('linkCacheInvalidationsQueued')})`, 'queued'),
@@ -276,7 +286,8 @@ export const dependencies: Board = {
         },
         {
           title: 'Failed background tasks',
-          description: 'Refills, claims of blocks, reads of pools and others, by task.',
+          description:
+            'Failures of refills, claims of blocks, reads of pools, and other tasks, by task.',
           unit: 'ops',
           queries: [rateBy(ours('backgroundFailures'), ['task'])],
         },

@@ -26,13 +26,15 @@ export const overview: Board = {
       panels: [
         {
           title: 'Failed or slow redirects',
-          description: 'Share that failed or took longer than 100 ms. Objective: at most 0.05 %.',
+          description:
+            'Share of redirects that failed or took longer than 100 ms. Objective: at most 0.05 %.',
           unit: 'percentunit',
           queries: burns('redirect'),
         },
         {
           title: 'Failed creates',
-          description: 'Share that failed at the edge. Objective: at most 0.1 %.',
+          description:
+            'Share of creates that failed, as counted by the edge. Objective: at most 0.1 %.',
           unit: 'percentunit',
           queries: burns('create'),
         },
@@ -60,13 +62,13 @@ export const overview: Board = {
         },
         {
           title: 'Codes left',
-          description: 'Codes that are generated and not yet claimed, by pool.',
+          description: 'Generated codes that are not yet claimed, by pool.',
           unit: 'short',
           queries: [line(`max by (pool) (${ours('poolLevel')})`, '{{pool}}')],
         },
         {
           title: 'Processes by version',
-          description: 'Scraped processes, by role and version.',
+          description: 'Number of scraped processes, by role and version.',
           unit: 'short',
           queries: [
             line(`count by (role, version) (${ours('buildInfo')})`, '{{role}} {{version}}'),
@@ -79,7 +81,7 @@ export const overview: Board = {
       panels: [
         {
           title: 'CPU',
-          description: 'Cores in use, by pod. A process handles requests in one thread.',
+          description: 'CPU cores in use, by pod. Each process handles requests in one thread.',
           unit: 'short',
           queries: [line(`rate(${other('cpuSeconds')}[$__rate_interval])`, BY_POD)],
         },
@@ -91,7 +93,7 @@ export const overview: Board = {
         },
         {
           title: 'Event-loop lag',
-          description: 'p99, by pod. Above 0.1 s all responses of the pod are slow.',
+          description: 'p99, by pod. Above 0.1 s, all responses of the pod are slow.',
           unit: 's',
           queries: [quantile(0.99, ours('loopLagSeconds', {}, '_bucket'), ['pod'])],
         },
@@ -110,13 +112,13 @@ export const redirect: Board = {
       panels: [
         {
           title: 'Responses from pods',
-          description: 'By status: 302 or 301 if the code has a link, 404 if it has none.',
+          description: 'By status. 302 or 301: the code has a link. 404: it has none.',
           unit: 'reqps',
           queries: [rateBy(ours('requestSeconds', { route: 'code' }, '_count'), ['status'])],
         },
         {
           title: 'Duration in pods',
-          description: 'Time from the headers of a request to the end of its response.',
+          description: 'Time from the headers of a request to the end of the response.',
           unit: 's',
           queries: times('requestSeconds', { route: 'code' }),
         },
@@ -135,19 +137,19 @@ export const redirect: Board = {
       panels: [
         {
           title: 'Lookups by tier',
-          description: 'replica and stale: no majority of the store responded.',
+          description: 'replica and stale: no majority of the Cassandra replicas responded.',
           unit: 'ops',
           queries: [rateBy(ours('lookups'), ['tier', 'result'])],
         },
         {
           title: 'Cache fills',
-          description: 'Entries written, by result. rejected: the link changed during the fill.',
+          description: 'Writes of entries, by result. rejected: the link changed during the fill.',
           unit: 'ops',
           queries: [rateBy(ours('linkCacheFills'), ['result'])],
         },
         {
           title: 'Denied by rate limits',
-          description: 'Requests that a rate limit denied: in pods, by rule, and at the edge.',
+          description: 'Requests that a rate limit denied: in the pods (by rule), and at the edge.',
           unit: 'reqps',
           queries: [
             rateBy(ours('requestsLimited'), ['rule']),
@@ -169,7 +171,7 @@ export const create: Board = {
       panels: [
         {
           title: 'Creates',
-          description: 'Requests by result: created, replayed, or the name of the problem.',
+          description: 'Requests by result: created, replayed, or the code of the problem.',
           unit: 'reqps',
           queries: [rateBy(ours('creates'), ['result'])],
         },
@@ -183,7 +185,8 @@ export const create: Board = {
         },
         {
           title: 'Claims',
-          description: 'Conditional inserts that reserve a code. A read resolves unknown results.',
+          description:
+            'Conditional inserts that reserve a code. unknown-resolved: resolved by a read.',
           unit: 'ops',
           queries: [rateBy(ours('claims'), ['result'])],
         },
@@ -194,13 +197,13 @@ export const create: Board = {
       panels: [
         {
           title: 'Codes in the pool',
-          description: 'Codes that are generated and not yet claimed.',
+          description: 'Generated codes that are not yet claimed, by pool.',
           unit: 'short',
           queries: [line(`max by (pool) (${ours('poolLevel')})`, '{{pool}}')],
         },
         {
           title: 'Time until the pool is empty',
-          description: 'Time that the codes last at the claim rate of the last hour.',
+          description: 'How long the codes last at the claim rate of the last hour.',
           unit: 's',
           queries: [
             line(
@@ -212,7 +215,7 @@ export const create: Board = {
         },
         {
           title: 'Claimed blocks',
-          description: 'Blocks that create pods claim. A block contains 1,000 codes.',
+          description: 'Blocks that create pods claim, per second. A block contains 1,000 codes.',
           unit: 'ops',
           queries: [rateBy(ours('blocksClaimed'), ['pool'])],
         },
@@ -223,7 +226,8 @@ export const create: Board = {
       panels: [
         {
           title: 'Entries in use',
-          description: 'By list: the most and the fewest of a pod. They differ during a change.',
+          description:
+            'By list: the most and the fewest entries of any pod. They differ during a change.',
           unit: 'short',
           queries: [
             line(`max by (list) (${ours('listEntries')})`, '{{list}} most'),
@@ -232,13 +236,13 @@ export const create: Board = {
         },
         {
           title: 'Ignored lines',
-          description: 'Lines that pods ignore, by list; 1 if a pod cannot read the list.',
+          description: 'Lines that pods ignore, by list. 1 if a pod cannot read the list.',
           unit: 'short',
           queries: [line(`max by (list) (${ours('listFaults')})`, '{{list}}')],
         },
         {
           title: 'Blocked requests',
-          description: 'Creates and redirects whose target is blocked, by route.',
+          description: 'Creates and redirects with a blocked target, by route.',
           unit: 'reqps',
           queries: [rateBy(ours('blocked'), ['route'])],
         },

@@ -10,7 +10,7 @@ export const NAMESPACE = 'NAMESPACE'
 export const RELEASE = 'RELEASE'
 
 /** Series of the release, with the placeholders. */
-export const released: SeriesNames = seriesOf(`namespace="${NAMESPACE}",pod=~"${RELEASE}-.*"`)
+export const releaseSeries: SeriesNames = seriesOf(`namespace="${NAMESPACE}",pod=~"${RELEASE}-.*"`)
 
 interface Objective {
   readonly name: 'redirect' | 'create'
@@ -24,7 +24,7 @@ interface Objective {
 
 const rate = (series: string, window: string) => `sum(rate(${series}[${window}]))`
 
-const { ours, edge } = released
+const { ours, edge } = releaseSeries
 const redirects = { envoy_cluster_name: 'redirect' }
 const failed = { envoy_response_code_class: '5' }
 /** Prometheus 3 renders the bound as `100.0`. */
@@ -37,7 +37,7 @@ function badRedirects(window: string): string {
   return `(${failures} or vector(0)) + (${all} - ${rate(fastEnough, window)} or vector(0))`
 }
 
-/** Failures as counted by the edge, which also counts if no pod is up. */
+/** Failures as counted by the edge, which counts requests even if no create pod is up. */
 function badCreates(window: string): string {
   const series = edge('responses', { envoy_cluster_name: 'create', ...failed })
   return `(${rate(series, window)} or vector(0))`
@@ -56,7 +56,7 @@ const objectives: readonly Objective[] = [
     budget: 0.001,
     summary: 'of requests for new links failed',
     bad: badCreates,
-    // Without a create pod, only the edge counts.
+    // If no create pod is up, only the edge counts requests.
     total: (window) => `(${rate(ours('creates'), window)} or vector(0)) + ${badCreates(window)}`,
   },
 ]
@@ -65,7 +65,7 @@ const MINUTE = 60
 const HOUR = 3600
 const DAY = 86_400
 
-/** A burn rate of `times` over both windows, in seconds. */
+/** The burn rate exceeds `times` over both windows; `long` and `short` are in seconds. */
 interface Burn {
   readonly times: number
   readonly long: number
@@ -121,14 +121,16 @@ export function burnAlerts(): Alert[] {
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `${failing} in the last hour or six hours ${rest} will last for at most 5 days`,
+        summary:
+          `${failing} in the last hour or the last six hours ${rest} ` +
+          'will last for at most 5 days',
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
         summary:
-          `${failing} in the last day or three days ${rest} ` +
-          'will be exhausted before the 30 days end',
+          `${failing} in the last day or the last three days ${rest} ` +
+          'will last for less than 30 days',
       },
     ] as const
   })

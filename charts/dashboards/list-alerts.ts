@@ -1,15 +1,15 @@
-// The alert on operator lists: API keys and blocked targets.
+// The alert for the lists that people maintain: API keys and blocked targets.
 import type { Alert } from './alert.ts'
-import { released } from './burn-rates.ts'
+import { releaseSeries } from './burn-rates.ts'
 
-const { ours } = released
+const { ours } = releaseSeries
 const entries = ours('listEntries')
 const because = (reason: string, expr: string) =>
   `label_replace(${expr}, "reason", "${reason}", "", "")`
 
 /**
- * Pods apply a change within seconds, or within 90 s without a controller: while a list changes all
- * the time, the numbers of two pods differ, but their ranges over some minutes overlap.
+ * Pods apply a change within seconds, or within 90 s without a controller: while a list changes
+ * often, two pods have different numbers of entries, but the ranges over some minutes overlap.
  */
 export const listAlerts: readonly Alert[] = [
   {
@@ -22,8 +22,7 @@ export const listAlerts: readonly Alert[] = [
           `min by (list) (max_over_time(${entries}[5m]))`,
       ),
     summary:
-      'The list {{ $labels.list }} is not applied as operators have written it (reason ' +
-      '{{ $labels.reason }}; faults: pods ignore lines or cannot read a file, ' +
-      'differences: pods have different lists): entries may have no effect',
+      'Pods ignore lines of the list {{ $labels.list }}, cannot load it, or do not all use the ' +
+      'same version of it (reason {{ $labels.reason }}): some entries may have no effect',
   },
 ]
