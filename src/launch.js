@@ -28,7 +28,7 @@ const reducedMark = join(modules, '.reduced')
 const nodeName = `node-${process.platform}-${process.arch}`
 const nodePackage = `node_modules/${nodeName}`
 const installedNode = join(root, nodePackage, 'bin', 'node')
-/** `npm ci` deletes node_modules, also the Node.js in it that may run this file. */
+/** `npm ci` deletes node_modules, and with it the Node.js that may be running this file. */
 const isInModules =
   existsSync(modules) &&
   fs.realpathSync(process.execPath).startsWith(fs.realpathSync(modules) + sep)
@@ -117,7 +117,7 @@ function hasPackages() {
 
 const isInstalled = () => hasPackages() && (!usesInstalledNode || hasNode())
 
-/** Creates the lock file of this installation; returns whether no other process has it. */
+/** Creates the lock file of this installation; returns false if another process has it. */
 function acquireLock() {
   try {
     const file = fs.openSync(lock, 'wx')
@@ -135,7 +135,7 @@ function acquireLock() {
 }
 
 /**
- * Removes the lock file if its process is killed, or older than two attempts may take.
+ * Removes the lock file if its process no longer runs, or if it is older than two attempts take.
  * @param {boolean} isReported whether to print which process has it
  */
 function removeAbandonedLock(isReported) {
@@ -175,7 +175,7 @@ async function installMissing() {
   if (needsPackages || needsNode) await (omitDev ? installReduced(needsPackages, needsNode) : all())
 }
 
-/** Installs every package, also those for development, with Node.js. */
+/** Installs every package, including Node.js and those for development. */
 const all = () => installPackages('', INSTALLED_MB.all)
 
 /**
@@ -199,7 +199,7 @@ async function installReduced(needsPackages, needsNode) {
 /**
  * Runs `npm ci`, and prints its progress. Production packages need no scripts, and no optional
  * packages but Node.js.
- * @param {string} about what is installed besides
+ * @param {string} about what is installed in addition
  * @param {number} mb
  */
 async function installPackages(about, mb) {

@@ -51,11 +51,11 @@ const roles: RoleGroups = {
   },
 }
 
-/** The program in the image of envoyproxy/ratelimit, which commands of containers name. */
+/** The program in the image of envoyproxy/ratelimit, as the commands of containers name it. */
 const reference = {
   program: '/bin/ratelimit',
   role: 'ratelimit',
-  // Its responses, unless these settings are set.
+  // Its responses are those of envoyproxy/ratelimit, unless these settings are set.
   defaults: { LIMIT_CLIENT_HEADERS: 'false', LIMIT_METADATA: 'false', LIMIT_TOP_VALUES: 'false' },
 } as const
 

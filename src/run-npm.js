@@ -8,8 +8,8 @@ export const INSTALL_MINUTES_MAX = 10
 const KILL_MS = 10_000
 
 /**
- * Runs npm with the packages in its cache; retries without preferring them, because its list of
- * versions may be too old for package-lock.json.
+ * Runs npm, preferring what is in its cache. If that fails, retries without this preference: the
+ * cached list of versions may be too old for package-lock.json.
  * @param {readonly string[]} args
  * @param {string} cwd
  */

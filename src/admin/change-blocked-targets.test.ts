@@ -27,19 +27,19 @@ test.each([
   ['bücher.example', 'xn--bcher-kva.example'],
   ['127.1/x', '127.0.0.1/x'],
   ['[0::1]', '[::1]'],
-])('%s is in normal form %s, which is its own normal form', (line, expected) => {
+])('%s has the normal form %s, which normalizes to itself', (line, expected) => {
   const entry = normalizeEntry(line)
   if (expected === undefined) expect(entry).toEqual({ fault: expect.any(String) })
   else expect([entry, normalizeEntry(expected)]).toEqual([expected, expected])
 })
 
-test('a file has entries without duplicates, and faulty lines with numbers', () => {
+test('a file is parsed to its entries without duplicates, and its faulty lines by number', () => {
   const { entries, faulty } = parseEntries('# x\r\na.example\r\n\nA.example # y\n*.b\na.example/c')
   expect(entries).toEqual(['a.example', 'a.example/c'])
   expect(faulty).toMatchObject([{ number: 5, fault: expect.stringContaining('pattern') }])
 })
 
-test('entries that the list has, in any form, are not added', () => {
+test('entries that the list already has, in any form, are not added', () => {
   const documents = [documentOf('one', '# x\nA.example', 30), documentOf('two', 'b.example/c\n')]
   const change = addEntries(documents, ['a.example', 'b.example', 'b.example/c', 'b.example'])
   expect([change?.added, change?.total]).toEqual([1, 3])
@@ -47,14 +47,14 @@ test('entries that the list has, in any form, are not added', () => {
   expect(addEntries([documentOf('one', '', 5)], ['a.example'])).toBeUndefined()
 })
 
-test('removing removes all forms of an entry, and no other entry', () => {
+test('all forms of an entry are removed, and no other entry', () => {
   const content = '# x\nA.example\nhttps://a.example:1\na.example/b\nx.a.example\n'
   const removed = removeEntries([documentOf('one', content)], new Set(['a.example', 'y.example']))
   expect([...removed.found]).toEqual(['a.example'])
   expect(removed.contents.get('one')).toBe('# x\na.example/b\nx.a.example\n')
 })
 
-test('the list has its entries, and its faulty lines with their documents', () => {
+test('the list is read as its entries, and its faulty lines with their documents', () => {
   const documents = [documentOf('one', 'a.example\n*.b'), documentOf('two', '*.c\na.example')]
   const { entries, faulty } = readEntries(documents)
   expect(entries).toEqual(['a.example'])
@@ -99,7 +99,7 @@ test('a URL is blocked by an entry exactly if the pods block it with this entry'
 })
 
 test.each(['evil.example', 'ftp://evil.example/', 'http://', 'javascript:http://x'])(
-  '%s is not a URL of a link',
+  '%s cannot be the URL of a link',
   (url) => {
     expect(findBlocking([], url)).toBeUndefined()
   },

@@ -1,10 +1,10 @@
 // Changes of the list of blocked targets by an operator: adds, removes and lists entries, and finds
-// those that block a URL. Pure. New lines are in normal form; entries are compared in it.
+// those that block a URL. Pure. New lines have the normal form, in which entries are compared.
 import { type BlockedEntry, parseBlockedEntry } from '../links/blocked-entry.ts'
 import { type NormalTarget, normalTargetOf } from '../links/normal-target.ts'
 import { addLines, type ListDocument, linesOf, removeLines } from '../process/list-target.ts'
 
-/** Faulty lines of a list or a file; each fault completes a sentence that starts with the line. */
+/** A faulty line of a list or a file; `fault` completes a sentence that starts with the line. */
 export interface FaultyLine {
   readonly number: number
   readonly fault: string
@@ -29,7 +29,7 @@ function renderEntry({ host, path = '' }: BlockedEntry): string {
   return host + path
 }
 
-/** The different entries of a file in normal form, and its faulty lines. */
+/** The entries of a file, in normal form and without duplicates, and its faulty lines. */
 export function parseEntries(content: string): {
   readonly entries: readonly string[]
   readonly faulty: readonly FaultyLine[]
@@ -64,7 +64,7 @@ export function addEntries(
   return contents && { contents, added, total: present.size + added }
 }
 
-/** Removes entries in normal form. Returns the new contents and the entries that the list had. */
+/** Removes entries in normal form. Returns the new contents, and which entries were removed. */
 export function removeEntries(
   documents: readonly ListDocument[],
   entries: ReadonlySet<string>,

@@ -108,7 +108,7 @@ test('confirm() invalidates twice, a second apart', async () => {
   expect([calls, pauses]).toEqual([['a', 'a'], [CONFIRM_DELAY_MS]])
 })
 
-test('confirm() retries within its time', async () => {
+test('confirm() retries until its deadline', async () => {
   const { calls, invalidator } = setUp({ failures: 3 })
   expect(await invalidator.confirm('a')).toBe(true)
   expect(calls).toHaveLength(5)
@@ -185,7 +185,7 @@ test('while the cache stays down, one code is tried at a time', async () => {
   expect(calls.length).toBeLessThanOrEqual(100 + 3)
 })
 
-test('after recovery codes are invalidated a hundred at a time', async () => {
+test('after a recovery, codes are invalidated a hundred at a time', async () => {
   const { cache, calls, pauses, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   await Promise.all(Array.from({ length: 250 }, (_, i) => invalidator.invalidate(`c${String(i)}`)))

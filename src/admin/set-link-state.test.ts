@@ -65,7 +65,7 @@ test('a change without confirmed invalidation is not acknowledged', async () => 
   expect((await links.find(code))?.longUrl).toBeNull() // the change is stored anyway
 })
 
-test('a change of unknown outcome is invalidated: it may be stored', async () => {
+test('a change of unknown outcome is invalidated: it may have been stored', async () => {
   const fail = () => Promise.reject(new StoreError('down', { outcome: 'unknown' }))
   const { operations, changed } = operator({ setDisabled: fail, erase: fail, readSerial: fail })
   expect(await operations.disable('a')).toEqual({ kind: 'store-unavailable' })
@@ -77,7 +77,7 @@ test('a change of unknown outcome is invalidated: it may be stored', async () =>
   expect(await withoutCache.disable('e')).toEqual({ kind: 'store-unavailable' })
 })
 
-test('a defect of the store is not an outage', async () => {
+test('a defect of the store is thrown, not reported as an outage', async () => {
   const { operations } = operator({ erase: () => Promise.reject(new Error('a defect')) })
   await expect(operations.erase('a')).rejects.toThrow('a defect')
 })

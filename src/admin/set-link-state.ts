@@ -6,7 +6,8 @@ import { resultOrFailed } from '../resilience/retry-until-deadline.ts'
 
 /**
  * The record after the operation. `store-unavailable`: the store has not confirmed it.
- * `cache-unavailable`: the store has, but the caches have not. In both cases the client must retry.
+ * `cache-unavailable`: the store has confirmed it, but the caches have not confirmed the
+ * invalidation. In both cases the client must retry.
  */
 export type LinkResult =
   | { readonly kind: 'link'; readonly link: Link }

@@ -1,5 +1,5 @@
-// Deletes expired records, in small steps, from stores without native expiry. It only frees space:
-// each read checks whether the link has expired.
+// Deletes expired records, in small steps, from stores without native expiry. A sweep only frees
+// space: each read checks whether the link has expired.
 import { QUARANTINE_MS } from '../links/expiry.ts'
 import type { SweptStore } from '../links/link-store.ts'
 import { type Clock, pause } from '../resilience/deadline.ts'
@@ -17,16 +17,16 @@ export interface SweepDeps {
   readonly signal: AbortSignal
 }
 
-/** Records deleted per step, and the pause after a step that lets other writes proceed. */
+/** Records deleted per step, and the pause after each step, in which other writes proceed. */
 const STEP_MAX = 500
 const STEP_PAUSE_MS = 10
 /** Steps per sweep; the next sweep continues. */
 const STEPS_MAX = 20_000
 
-/** Deletes links that expired more than QUARANTINE_MS ago, expired intents and reports. */
+/** Deletes expired intents and reports, and links that expired more than QUARANTINE_MS ago. */
 export async function sweep(deps: SweepDeps): Promise<void> {
   const countLinks = (count: number) => {
-    deps.metrics.linksPurged.inc(count) // in each step, as a later one may fail
+    deps.metrics.linksPurged.inc(count) // in each step, because a later one may fail
   }
   const links = await sweepStore(deps, {
     store: deps.links,

@@ -21,7 +21,7 @@ const listeners: Record<string, RequestListener> = {
   },
 }
 
-test.each(Object.entries(listeners))('after %s it reports the timeout', async (_, listener) => {
+test.each(Object.entries(listeners))('after %s, the timeout is reported', async (_, listener) => {
   const timeout = AbortSignal.timeout.bind(AbortSignal)
   const delays = jest.spyOn(AbortSignal, 'timeout').mockImplementation(() => timeout(100))
   server = createServer(listener)
@@ -41,7 +41,7 @@ test.each(Object.entries(listeners))('after %s it reports the timeout', async (_
   expect(delays.mock.calls).toEqual(Array.from({ length: 4 }, () => [15_000]))
 })
 
-test('it does not follow a redirect, and reports where it leads', async () => {
+test('the client does not follow a redirect, and reports where it leads', async () => {
   const paths: unknown[] = []
   server = createServer((req, res) => {
     paths.push(req.url)

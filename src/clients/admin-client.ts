@@ -9,7 +9,7 @@ export interface AdminTarget {
   readonly token: string | undefined
   /** The name of the operator in the audit log. */
   readonly operator?: string | undefined
-  /** Its name in errors. @default 'the admin API' */
+  /** The name of the API in errors. @default 'the admin API' */
   readonly name?: string
   /** The setting that contains the URL. @default 'ADMIN_URL' */
   readonly setting?: string
@@ -20,9 +20,9 @@ const URL_SETTING = 'ADMIN_URL'
 /** Longer than a change takes if every attempt of its statements times out. */
 const RESPONSE_MS_MAX = 15_000
 const problemShape = z.object({ detail: z.string() })
-/** Responses of an admin API, or of a proxy before it, to a request that may succeed on retry. */
+/** Statuses of an admin API, or of a proxy before it, after which a retry may succeed. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504])
-/** Errors of a connection that closed after it was open. */
+/** Error codes of a connection that was opened, and then closed. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 const failureShape = z.object({ cause: z.object({ code: z.string() }) })
 const LOCATION_LENGTH_MAX = 200
@@ -65,7 +65,7 @@ export interface AdminRequest {
   readonly json?: object
   /** How long to wait for the response, in milliseconds. @default 15_000 */
   readonly msMax?: number
-  /** Whether a timeout reports that it may have been applied. @default for all methods but GET */
+  /** Whether the API may apply it despite a timeout. @default true for all methods but GET */
   readonly isChange?: boolean
   /** Called with the headers of the response if it is a success. */
   readonly onHeaders?: (headers: Headers) => void
@@ -103,7 +103,7 @@ export async function callAdminApi<T>(
   throw new OperatorError(message)
 }
 
-/** The same, for a command that sends the request once: the command can be retried. */
+/** Like `callAdminApi`, but the error after a timeout of a change suggests a retry. */
 export async function callAdminApiOnce<T>(...call: Parameters<typeof callAdminApi<T>>): Promise<T> {
   try {
     return await callAdminApi(...call)
@@ -183,7 +183,7 @@ function bodyOf({ ndjson, json }: AdminRequest): { body?: string | undefined; ty
   return { body: JSON.stringify(json), type: 'application/json' }
 }
 
-/** Parses JSON; returns `text` itself if it is not JSON: the admin API did not send it. */
+/** Parses JSON; returns `text` itself if it is not JSON, so not from the admin API. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown

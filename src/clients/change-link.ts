@@ -18,8 +18,8 @@ const transitions = {
 } as const
 
 /**
- * Links by what was done; `skipped` ones are expired or deleted, or `already` in the state. All
- * attempts for a `failed` one failed.
+ * Links by what was done. `already`: was in the wanted state; `skipped`: expired or deleted;
+ * `failed`: all attempts failed.
  */
 export interface ChangeCounts {
   scanned: number
@@ -38,7 +38,7 @@ export interface ChangeOptions extends RetryOptions {
   readonly isDryRun: boolean
   /** The maximum number of links of a scan that are changed, or codes of a list, per second. */
   readonly linksPerSecond: number
-  /** Gets each changed link as a line of JSON, if any. */
+  /** Receives each changed link as a line of JSON; `undefined`: nothing is written. */
   readonly output: Writable | undefined
   /** The counts so far, which the run updates. */
   readonly counts: ChangeCounts
@@ -87,7 +87,7 @@ export function createChanger(options: ChangeOptions): Changer {
       const link = await api.get(code)
       if (link === undefined) counts.notFound++
       else if (link.state !== from && link.state !== to) counts.skipped++
-      // The store may have the state already although the caches have not confirmed it.
+      // The store may already have the state, even if the caches have not confirmed it.
       else await apply(link)
     },
     unconfirmed: api.unconfirmed,
@@ -96,7 +96,8 @@ export function createChanger(options: ChangeOptions): Changer {
 
 function createLinkApi(options: ChangeOptions) {
   const { target, verb, signal } = options
-  const retry = createRetry({ ...options, isReached: true }) // by the scan, or before the list
+  // The scan, or the check before a list, has reached the API.
+  const retry = createRetry({ ...options, isReached: true })
   const unconfirmed = new Set<string>()
   const call = (method: string, path: string) => {
     if (signal.aborted) throw new OperatorError(STOPPED)
@@ -116,7 +117,7 @@ function createLinkApi(options: ChangeOptions) {
         unconfirmed.delete(code)
         return link
       } catch (error) {
-        // A rejected attempt changes nothing, but an earlier one may have.
+        // A rejected attempt changes nothing, but an earlier attempt may have changed the link.
         if (error instanceof ProblemError && attempts === 1) unconfirmed.delete(code)
         throw error
       }

@@ -50,7 +50,7 @@ const delayed: ApiFault = async (request) => {
   return false
 }
 
-test.each(['a scan', 'a list'])('changes of %s reach the rate if each takes 1 s', async (kind) => {
+test.each(['a scan', 'a list'])('changes of %s that take 1 s reach the rate', async (kind) => {
   const api = await startApi(delayed)
   const { options } = changeOptionsFor(api, { linksPerSecond: 200, pause })
   const some = selected.slice(0, 200)
@@ -74,7 +74,7 @@ test.each([
     if (!request.startsWith('POST')) return false
     arrived++
     lastMs = performance.now()
-    // Until no other change arrives: on a busy machine, sending all of them takes long.
+    // Waits until no other change arrives: on a busy machine, sending all of them takes long.
     const isLast = () => arrived >= parallelMax && performance.now() - lastMs >= 500
     await waitFor('the last change in flight', isLast)
     return false
@@ -83,7 +83,7 @@ test.each([
   const some = new Set(selected.slice(0, 1.5 * parallelMax))
   const isSome = (link: { short_code: string }) => some.has(link.short_code)
   await changeMatching(options, { matches: isSome, after: undefined })
-  // One request more reads a page.
+  // One further request reads a page.
   expect(api.parallelMax() - parallelMax).toBeGreaterThanOrEqual(0)
   expect(api.parallelMax() - parallelMax).toBeLessThanOrEqual(1)
 })
@@ -100,7 +100,7 @@ test.each([
   expect(new Set(limits)).toEqual(new Set([`${links}`]))
 })
 
-test('a list confirms also links that are already in the state', async () => {
+test('a list confirms even links that are already in the state', async () => {
   const api = await startApi()
   const some = selected.slice(0, 3)
   Object.assign(api.links.get(some[0] ?? '') ?? {}, { state: 'disabled' })
@@ -185,7 +185,7 @@ test('changes that hang are reported as not confirmed after a signal', async () 
   expect(message).toContain(selected.slice(0, 8).join(', '))
 }, 20_000)
 
-test.each([undefined, codes[5]])('changes beyond a first link that fails: %s', async (after) => {
+test.each([undefined, codes[5]])('a failed first link after %s stops the run', async (after) => {
   const first = codes.slice(after === undefined ? 0 : 6).find(isSelected) ?? ''
   const api = await startApi(async (request, res) => {
     if (!request.startsWith(`POST /admin/links/${first}/`)) return false

@@ -172,7 +172,7 @@ test('if the first link of a page fails, the run continues after the previous li
   const failed = codes[500] ?? ''
   const api = await startApi((request, res) => {
     const isRejected = request === `POST /admin/links/${failed}/disable`
-    // The next links are done before.
+    // The links after it are changed before it fails.
     if (isRejected) setTimeout(() => res.writeHead(401).end('{"detail":"no token"}'), 50)
     return isRejected
   })
@@ -182,7 +182,7 @@ test('if the first link of a page fails, the run continues after the previous li
   )
 })
 
-test('an error that a retry does not change stops a list; the error has its line', async () => {
+test('an error that no retry corrects stops a list, and contains the line', async () => {
   const api = await startApi((request, res) => {
     const isRejected = request === `POST /admin/links/${selected[20] ?? ''}/disable`
     if (isRejected) res.writeHead(401).end('{"detail":"no token"}')
@@ -244,7 +244,7 @@ test('a signal completes the changes in flight, and prints them', async () => {
   expect(changesIn(api)).toHaveLength(108)
 })
 
-test('an output that fails stops the run, with where to continue', async () => {
+test('an output that fails stops the run; the error contains where to continue', async () => {
   const api = await startApi()
   let lines = 0
   const output = new Writable({

@@ -1,6 +1,6 @@
 // Disables or enables many links through the admin API, some in parallel, at a bounded rate. The
-// links are those of a scan that match, or those of a list of codes. The error of a run that stops
-// contains where another one continues it, and which changes are not confirmed.
+// links are the matches of a scan, or those of a list of codes. The error of a run that stops names
+// the option that continues it, and the changes that are not confirmed.
 import { OperatorError } from '../process/role.ts'
 import { callAdminApi, ProblemError, UnavailableError } from './admin-client.ts'
 import { type ChangeOptions, createChanger } from './change-link.ts'
@@ -13,13 +13,14 @@ import { untilAborted } from './until-aborted.ts'
 
 /** The links that a scan reads per second. */
 const SCANNED_PER_SECOND = 5000
-/** A link is changed soon after it is read: another operator may change it meanwhile. */
+/** Small pages: a link is changed soon after it is read, before another operator changes it. */
 const PAGE_LINKS = { min: 10, max: 500 }
-/** A change takes about a second, because the service waits before it confirms the change. */
+/** How long a change may be in flight: the service waits for a second before it confirms. */
 const SECONDS_IN_FLIGHT = 1.5
 const PARALLEL = { min: 8, max: 256 }
-/** So many consecutive codes whose attempts all failed stop a list: the API is unavailable. */
+/** After this many consecutive codes whose attempts all failed, the API counts as unavailable. */
 const FAILED_IN_ROW_MAX = 8
+/** Maximum number of codes in an error. */
 const SHOWN_MAX = 50
 
 const clamp = (value: number, { min, max }: { readonly min: number; readonly max: number }) =>
@@ -27,7 +28,7 @@ const clamp = (value: number, { min, max }: { readonly min: number; readonly max
 const parallelMaxAt = (linksPerSecond: number) =>
   clamp(SECONDS_IN_FLIGHT * linksPerSecond, PARALLEL)
 
-/** Changes the links that `matches`, and that come after the code `after`. Throws OperatorError. */
+/** Changes the matching links that a scan returns after `after`. Throws OperatorError. */
 export async function changeMatching(
   options: ChangeOptions,
   given: { matches: (link: ListedLink) => boolean; after: string | undefined },
@@ -73,8 +74,8 @@ async function* scannedLinks(
 }
 
 /**
- * Changes the links with these codes. If all attempts for a code fail, the others are changed
- * nevertheless, and the error contains it. Throws OperatorError.
+ * Changes the links with these codes. If all attempts for a code fail, the other links are changed
+ * nevertheless, and the error contains the code. Throws OperatorError.
  */
 export async function changeCodes(
   options: ChangeOptions,
@@ -111,7 +112,7 @@ export async function changeCodes(
   )
 }
 
-/** Throws OperatorError without an admin API: its server would return 404 for every code. */
+/** Throws OperatorError if the server has no admin API: it would return 404 for every code. */
 async function checkApi(options: ChangeOptions): Promise<void> {
   const { target, signal } = options
   // The API rejects this page without a read of the store.
@@ -127,7 +128,7 @@ async function checkApi(options: ChangeOptions): Promise<void> {
   }
 }
 
-/** Collects the codes of a list whose attempts all failed; throws if too many in a row do so. */
+/** Collects the codes of a list whose attempts all failed; throws if too many fail in a row. */
 function createFailures({ counts, signal }: ChangeOptions) {
   const failed: ListedCode[] = []
   let inRow = 0

@@ -17,7 +17,7 @@ import type { ListedLink } from './scan-links.ts'
 import { STOPPED } from './until-aborted.ts'
 
 const STDIN = '-'
-/** During an outage, each of the parallel requests is retried: this bounds their messages. */
+/** Bounds the warnings in an outage, when each of the parallel requests is retried. */
 const WARN_EVERY_MS = 1000
 
 /** How to run a command for many links. */
@@ -28,12 +28,12 @@ export interface BulkRun {
   readonly codeLengthMax: number
 }
 
-/** Lists or changes the selected links; prints them, and counts. Throws OperatorError. */
+/** Lists or changes the selected links; prints the links and the counts. Throws OperatorError. */
 export async function changeLinks(args: BulkRequest, run: BulkRun): Promise<void> {
   const { verb } = args
   const { stdout, stderr } = process
   const hasRows = verb === 'list' || args.isJson
-  // On one terminal, the line would interrupt the rows.
+  // If both are on one terminal, the progress line would interrupt the rows.
   const isShown = stderr.isTTY && !(hasRows && stdout.isTTY)
   const progress = createProgressLine(stderr, { items: 'links scanned', isShown })
   let warnedMs = -Infinity
@@ -144,7 +144,7 @@ function summaryOf(verb: 'disable' | 'enable', counts: ChangeCounts, isDryRun: b
   )
 }
 
-/** Whether a link is what the filters select; its host is compared as the URL parser reads it. */
+/** Creates the check whether the filters select a link: a host also selects its subdomains. */
 function matcherOf(
   { creator, host, state }: Selection,
   { parseHost }: Syntax,

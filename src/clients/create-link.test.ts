@@ -25,7 +25,7 @@ async function startServer(fail: RequestListener) {
   return { keys, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
-/** Lets the first response of `a timeout` time out after 200 ms. */
+/** If the failure is `a timeout`, the first response times out after 200 ms. */
 function timeOutQuickly(failure: string) {
   if (failure !== 'a timeout') return
   const timeout = AbortSignal.timeout.bind(AbortSignal)
@@ -56,7 +56,7 @@ const failures: Record<string, [fail: RequestListener, cause: RegExp]> = {
 }
 
 test.each(Object.entries(failures))(
-  'after %s it retries with the same Idempotency-Key',
+  'after %s, the create is retried with the same Idempotency-Key',
   async (failure, [fail, cause]) => {
     const { keys, url } = await startServer(fail)
     timeOutQuickly(failure)

@@ -77,8 +77,8 @@ export async function createLink(
 }
 
 /**
- * Whether the admin API shows that a new link has no creator. `false` if it is unavailable, or that
- * of another service: not every client of the API has access to it.
+ * Whether the admin API shows that a new link has no creator. `false` if the admin API is
+ * unavailable or belongs to another service: not every client has access to it.
  */
 export async function hasNoCreator(
   admin: AdminTarget,

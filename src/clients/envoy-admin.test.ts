@@ -25,7 +25,7 @@ test.each([
   ['an empty page', ''],
   ['only other listeners', loadLines('admin', [0, 0, 0])],
   ['one statistic of three', 'http.edge.downstream_cx_active: 0\n'],
-])('%s is no load', (_, stats) => {
+])('with %s, the load is unknown', (_, stats) => {
   expect(parseListenerLoad(stats)).toBeUndefined()
 })
 
@@ -41,6 +41,6 @@ test.each([
   [['create'], memberLines({ redirect: 2 })],
   [['create', 'redirect'], memberLines({ ratelimit: 2 })],
   [['create', 'redirect'], ''],
-])('%j have no pod: %j', (services, stats) => {
+])('the services %j have no pod if the page is %j', (services, stats) => {
   expect(parseUnreachable(stats)).toEqual(services)
 })

@@ -3,7 +3,7 @@
 import { type EnvoyAdmin, type NoResponse, SERVICES, type ListenerLoad } from '../drain/envoy.ts'
 
 const CALL_MS_MAX = 1000
-/** The connection managers of the public listeners, by their `stat_prefix`. */
+/** Selects the connection managers of the public listeners, by their `stat_prefix`. */
 const LOAD_FILTER = '^http\\.edge[^.]*\\.downstream_(cx_active|rq_active|cx_total)$'
 const MEMBERS_FILTER = `^cluster\\.(${SERVICES.join('|')})\\.membership_healthy$`
 const MEMBER_LINE = /^cluster\.(\w+)\.membership_healthy: [1-9]\d*$/gm
@@ -79,7 +79,7 @@ export function parseListenerLoad(stats: string): ListenerLoad | undefined {
   return { connections, requests, accepted }
 }
 
-/** The services without a pod by the lines of `/stats`; one that is not listed has none. */
+/** The services without a pod according to `/stats`; a service that is not listed has none. */
 export function parseUnreachable(stats: string): readonly string[] {
   const reachable = new Set([...stats.matchAll(MEMBER_LINE)].map(([, name]) => name))
   return SERVICES.filter((name) => !reachable.has(name))

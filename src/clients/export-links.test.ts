@@ -29,7 +29,7 @@ const linkOf = (code: string) => ({
 const lineOf = (code: string) => `${JSON.stringify(linkOf(code))}\n`
 const linesOf = (some: readonly string[]) => some.map(lineOf).join('')
 
-/** What the server does instead of its response to a request, by its ordinal from 0. */
+/** What the server does to a request instead of sending a page. */
 type Fault = (res: ServerResponse) => unknown
 
 /** Starts a server that records the queries of its requests. */
@@ -96,7 +96,7 @@ const cutBody: Fault = (res) => {
   res.write('{"links":[', () => res.destroy())
 }
 
-test('every link is one line in the format of the API, with members that are new', async () => {
+test('every link is one line in the format of the API, including unknown members', async () => {
   const { url, queries } = await startServer()
   const run = start(url)
   expect(await run.exported).toBe(1200)
@@ -193,7 +193,7 @@ test('an error that a retry does not change is reported immediately', async () =
   expect(run.retries).toEqual([])
 })
 
-/** An output whose reader accepts a page when the test calls the next of `accept`. */
+/** An output whose reader accepts a page when the test calls the next function in `accept`. */
 function slowOutput() {
   const accept: ((error?: Error) => void)[] = []
   const output = new Writable({
@@ -219,7 +219,7 @@ test('the next page is requested when the reader has accepted the previous one',
   expect(await run.exported).toBe(1200)
 })
 
-test('an output that fails is reported with how to continue', async () => {
+test('the error of an output that fails contains how to continue', async () => {
   const { url } = await startServer()
   const { output, accept } = slowOutput()
   const run = start(url, { output })

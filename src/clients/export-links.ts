@@ -1,6 +1,6 @@
 // Exports all links through the admin API: page by page, at a bounded rate, as fast as the output
 // accepts them. One page is in memory until it is written. The error of a failed export contains
-// the code after which another one continues it.
+// the code after which another export continues it.
 import type { Writable } from 'node:stream'
 import type { PageOptions } from './read-pages.ts'
 import { type ListedLink, scanLinks } from './scan-links.ts'
@@ -25,7 +25,7 @@ export function exportLinks(options: ExportOptions): Promise<number> {
   })
 }
 
-/** The list of blocked targets belongs to the service, not to the link. */
+/** Omits `target_blocked`: the list of blocked targets belongs to the service. */
 function renderLine(link: ListedLink): string {
   return `${JSON.stringify({ ...link, target_blocked: undefined })}\n`
 }

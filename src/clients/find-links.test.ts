@@ -48,7 +48,7 @@ async function start(given: Partial<FindOptions> = {}, fault?: ApiFault) {
 
 test('the matches of each page are printed, and counted', async () => {
   const { found, written, pages } = await start()
-  // 807 × 7 = 5649, 507 × 7 = 3549: the greatest rest of the matches is 949, of 707 × 7 = 4949.
+  // 807 × 7 = 5649, 507 × 7 = 3549: the maximum modulo 1000 is 949, of 707 × 7 = 4949.
   const lastCreatedAt = '2026-01-01T00:00:00.949Z'
   expect(await found).toEqual({ scanned: 1200, matched: 12, lastCreatedAt })
   expect(written.map((lines) => lines.split('\n').length - 1)).toEqual([5, 5, 2])
@@ -62,7 +62,7 @@ test('without a match, nothing is printed', async () => {
   expect(written).toEqual([])
 })
 
-test('a scan that stops reports after which link another one continues it', async () => {
+test('a scan that stops reports the link after which another scan continues it', async () => {
   const reject: ApiFault = (request, res) => {
     if (!request.includes('after=c999')) return false
     res.writeHead(401).end('{"detail":"no token"}')

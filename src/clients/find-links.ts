@@ -1,5 +1,5 @@
-// Finds links by a scan of all links through the admin API. The API does not filter: its pages stay
-// bounded by the number of links read, and a page that has few matches costs the same.
+// Finds links by a scan of all links through the admin API. The API does not filter, because the
+// cost of a page is then bounded by its number of links, however few of them match.
 import type { Writable } from 'node:stream'
 import { type ListedLink, scanLinks, type ScanOptions } from './scan-links.ts'
 import { writeOutput } from './write-output.ts'

@@ -44,7 +44,7 @@ test.each([
   ],
   ['disable --from-file - --after-line 12', { file: '-', afterLine: 12 }],
   ['enable --from-file=a --rate 1 --json', { file: 'a', rate: 1, isJson: true }],
-])('%s', (line, expected) => {
+])('%s is parsed', (line, expected) => {
   const [verb] = line.split(' ')
   expect(parse(line)).toEqual({ ...defaults, verb, ...expected })
 })
@@ -67,7 +67,7 @@ test.each([
   ['disable abc --dry-run', 'takes a CODE or --dry-run, not both: the CODE is "abc"'],
   ['list --creator', 'link list: --creator requires a value, as in --creator=ID'],
   ['list --creator -5', 'requires =, as in --creator=-5'],
-  ['list --json=1', 'link list: --json has no value: it is "1"'],
+  ['list --json=1', 'link list: --json takes no value: it is "1"'],
   ['list --creator 1.5', '--creator must be a decimal integer: it is "1.5"; curtail key list pr'],
   ['list --creator=', '--creator must be a decimal integer: it is ""'],
   ['list --target-host=a/b', '--target-host must be a host such as evil.example: it is "a/b"'],

@@ -51,7 +51,7 @@ export function parseBulk(args: BulkArguments, syntax: Syntax): BulkRequest | un
   const { command: verb, operands } = args
   const values: Values = args.flags
   if (verb !== 'list') {
-    const given = Object.keys(values).filter((name) => !ofOne.has(name) && isGiven(values[name]))
+    const given = Object.keys(values).filter((name) => !common.has(name) && isGiven(values[name]))
     const [code] = operands
     if (code !== undefined && given.length === 0) return undefined
     if (code !== undefined) {
@@ -76,7 +76,7 @@ export function parseBulk(args: BulkArguments, syntax: Syntax): BulkRequest | un
 }
 
 /** The options that also apply to one link. */
-const ofOne: ReadonlySet<string> = new Set(['json', 'operator'])
+const common: ReadonlySet<string> = new Set(['json', 'operator'])
 
 const isGiven = (value: string | boolean | undefined) => value !== undefined && value !== false
 
@@ -121,7 +121,7 @@ function selectionOf(verb: BulkVerb, values: Values, { parseHost }: Syntax): Sel
   return { creator: creator === undefined ? undefined : String(BigInt(creator)), host, state }
 }
 
-/** Why the host, `undefined` if it is invalid, does not select the links that are meant. */
+/** Why the host (`undefined`: invalid) would not select the intended links. */
 function hostFaultOf(verb: BulkVerb, given: string, host: string | undefined): string | undefined {
   if (host === undefined) return 'must be a host such as evil.example'
   if (host.includes('*') || host.startsWith('.')) {

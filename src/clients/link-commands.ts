@@ -1,7 +1,7 @@
 // The commands of the role `link`.
 import { type Flag, jsonFlag, operatorFlag } from '../process/command-line.ts'
 
-/** The links per second that `link list` reads, and that a change of many links handles. */
+/** The default rates, in links per second, of `link list` and of changes of many links. */
 export const RATE_DEFAULTS = { list: 5000, change: 200 } as const
 
 const flags = {
@@ -29,7 +29,7 @@ const { 'from-file': fromFile, 'after-line': afterLine, 'dry-run': dryRun } = fl
 const fileFlags = { 'from-file': fromFile, 'after-line': afterLine }
 const changeFlags = { rate, 'dry-run': dryRun, ...operatorFlag, ...jsonFlag }
 
-/** Their operands and options. */
+/** The commands, with their operands and options. */
 export const linkCommands = {
   create: {
     about: 'creates a short link to LONG_URL, and prints it',

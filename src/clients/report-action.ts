@@ -17,7 +17,7 @@ export type ChangeReporter<A extends object> = <T>(
 
 const PATH = '/admin/actions'
 const REPORT_MS_MAX = 2000
-/** The header with the setting without which the service does not read the list. */
+/** A header that names the setting which the service must have to read the list. */
 const UNSET_SETTING = 'Curtail-Unset-Setting'
 const settingName = /^[A-Z_]{1,64}$/
 

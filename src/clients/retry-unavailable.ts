@@ -3,7 +3,7 @@ import { pause as defaultPause, type Pause } from '../resilience/deadline.ts'
 import { createBackOff, fromHalf } from '../resilience/retry-until-deadline.ts'
 import { UnavailableError } from './admin-client.ts'
 
-/** Attempts of one request; the pauses between them are 20 to 40 s in total. */
+/** Maximum attempts of one request; the pauses between them are 20 to 40 s in total. */
 const ATTEMPTS_MAX = 10
 const PAUSES = { firstMs: 250, maxMs: 8000 }
 
@@ -24,7 +24,7 @@ export interface RetryOptions {
   readonly pause?: Pause
 }
 
-/** The result of `call`, which is retried while it throws UnavailableError. */
+/** Runs `call`, and retries it while it throws UnavailableError; resolves to its result. */
 export type Retry = <T>(call: () => Promise<T>) => Promise<T>
 
 /** Creates the function that retries; an API that was never reached is reported immediately. */

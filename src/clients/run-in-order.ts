@@ -1,11 +1,11 @@
-// Runs work on many items, some in parallel, and reports how many of them are done from the first
-// one on: after an error, the work continues there.
+// Runs work on many items, some in parallel, and reports up to which item all are done: after an
+// error, another run can continue there.
 import { OperatorError } from '../process/role.ts'
 import { STOPPED, untilAborted } from './until-aborted.ts'
 
 /** How long items in flight may take after a signal; the process stops after 7 s. */
 const IN_FLIGHT_MS_MAX = 5000
-/** While one item is in flight, so many items from it on may be started: they are in memory. */
+/** Maximum number of items from the first pending to the last started one: all are in memory. */
 const AHEAD_MAX = 10_000
 
 /** The work. */
@@ -15,7 +15,7 @@ export interface OrderedWork<T> {
   /** The maximum number of items in flight. */
   readonly parallelMax: number
   readonly run: (item: T) => Promise<void>
-  /** Called with the number of items that are done, from the first one on, and their last one. */
+  /** Called once the first `items` items are done; `last` is the last of them. */
   readonly onDone: (items: number, last: T) => void
   /** Stops the work; items in flight are completed. */
   readonly signal: AbortSignal
@@ -55,7 +55,7 @@ interface Numbered<T> {
   readonly item: T
 }
 
-/** The items that are done, from the first one on. */
+/** Tracks the first items that are all done. */
 function createPrefix<T>({ items, onDone }: OrderedWork<T>) {
   const done = new Map<number, T>()
   let firstPending = 0
@@ -85,7 +85,7 @@ function createPrefix<T>({ items, onDone }: OrderedWork<T>) {
       release()
       onDone(firstPending, last)
     },
-    /** Checks the conditions of a wait. */
+    /** Lets a wait of `number` check its conditions. */
     release: () => {
       release()
     },

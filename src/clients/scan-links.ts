@@ -1,5 +1,5 @@
 // Handles all links, page by page: one page is in memory until it is handled. The error of a scan
-// that stops contains the code after which another one continues it.
+// that stops contains the code after which another scan continues it.
 import type * as z from 'zod'
 import { OperatorError } from '../process/role.ts'
 import type { linkShape } from './link-shape.ts'
@@ -16,8 +16,7 @@ export interface ScanOptions extends PageOptions {
 }
 
 /**
- * Handles a page; calls `onHandled` with the number of its links that are handled, from the first
- * one on.
+ * Handles a page; calls `onHandled` with a number n once the first n of its links are handled.
  */
 export type PageHandler = (
   links: readonly ListedLink[],

@@ -19,7 +19,7 @@ export async function writeOutput(
   }
 }
 
-/** The same, but not stopped by a signal. Throws OperatorError. */
+/** Like `writeOutput`, but not stopped by a signal. Throws OperatorError. */
 export function writeLines(output: Writable, lines: string): Promise<void> {
   return new Promise((resolve, reject) => {
     output.write(lines, (error) => {

@@ -59,7 +59,7 @@ test('toBase62() returns seven base62 digits', () => {
   )
 })
 
-test('block seq of pool p is the range of block number seq × 64 + p', () => {
+test('block seq of pool p has the indices of range number seq × 64 + p', () => {
   fc.assert(
     fc.property(ids, (id) => {
       const [start, end] = rangeOf(id)

@@ -1,5 +1,5 @@
-// Blocks: the units in which codes are minted (generated) and claimed. The content of a block
-// depends only on the code secret and the block number, so minting is idempotent.
+// Blocks: the units in which codes are minted (generated) and claimed. The codes of a
+// block depend only on its id, the code secret and the exclusions, so minting is idempotent.
 import assert from 'node:assert/strict'
 import { CODE_SPACE, GENERATED_LENGTH, toBase62 } from './base62.ts'
 import { isOffensive } from './offensive.ts'
@@ -29,11 +29,11 @@ export function mintBlock(
   const { poolNumber, seq } = id
   assert(
     Number.isInteger(poolNumber) && poolNumber >= 0 && poolNumber < POOL_NUMBERS,
-    `Cannot mint as 'poolNumber' must be below ${POOL_NUMBERS}: current value is ${poolNumber}`,
+    `Cannot mint: 'poolNumber' must be below ${POOL_NUMBERS}: current value is ${poolNumber}`,
   )
   assert(
     Number.isInteger(seq) && seq >= 1 && seq <= SEQ_MAX,
-    `Cannot mint as 'seq' must be from 1 to ${SEQ_MAX}: current value is ${seq}`,
+    `Cannot mint: 'seq' must be from 1 to ${SEQ_MAX}: current value is ${seq}`,
   )
   const start = (seq * POOL_NUMBERS + poolNumber) * BLOCK_SIZE
   return permutation
@@ -51,7 +51,7 @@ export function packCodes(codes: readonly string[]): string {
 export function unpackCodes(packed: string): string[] {
   assert(
     packed.length % GENERATED_LENGTH === 0,
-    `Cannot unpack codes as ${packed.length} characters are not a whole number of codes`,
+    `Cannot unpack codes: ${packed.length} characters are not a whole number of codes`,
   )
   return Array.from({ length: packed.length / GENERATED_LENGTH }, (_, i) =>
     packed.slice(i * GENERATED_LENGTH, (i + 1) * GENERATED_LENGTH),

@@ -5,7 +5,7 @@ import type { Pool } from './pool.ts'
 export interface CodeStore {
   /** Creates the pool unless its name exists; resolves to the current row. */
   insertPoolIfAbsent(pool: { pool: string; secretFingerprint: string }): Promise<Pool>
-  /** Serial read: the row after all writes in flight are decided, also those of unknown outcome. */
+  /** Serial read: the row after all writes in flight, even of unknown outcome, are decided. */
   readPoolSerial(pool: string): Promise<Pool | undefined>
   /** Writes a block; idempotent for the same codes. */
   putBlock(block: { pool: string; seq: number; codes: readonly string[] }): Promise<void>

@@ -79,7 +79,7 @@ export interface RefillHistory {
 export interface ObservedPool {
   readonly spec: PoolSpec
   readonly stored: ObservedStore
-  /** The owner name of this controller's CodePool. */
+  /** The name of this CodePool as an owner, as the store records it. */
   readonly self: string
   /** The owner that this CodePool may replace. */
   readonly mayReplace: string | null
@@ -107,7 +107,7 @@ export interface RefillPlan {
   readonly history: RefillHistory
   /** Outcomes that this plan adds to `history`. */
   readonly changes: readonly RefillOutcome[]
-  /** Why no refill may start, at any level. */
+  /** Why no refill may start, whatever the level of the pool. */
   readonly blocker: Problem | null
   /** Whether the level requires a refill. */
   readonly isWanted: boolean

@@ -1,5 +1,5 @@
-// Detects generated codes that contain a short offensive word, also with look-alike digits. Custom
-// aliases are not filtered, because users choose them.
+// Detects generated codes that contain a short offensive word, even if it is written with digits
+// that look like letters. Custom aliases are not filtered, because users choose them.
 
 const stems = [
   'anal anus arse ass bitch boob cock coon cum cunt dick dyke fag fuck gook homo kike kkk nazi',

@@ -43,7 +43,7 @@ const small: readonly Halves[] = [
   { left: 256, right: 256 },
 ]
 
-test.each(small)('it is bijective on %j', (halves) => {
+test.each(small)('the permutation is bijective on %j', (halves) => {
   const size = halves.left * halves.right
   const images = createPermutation(secret, halves).range(0, size)
   expect(new Set(images).size).toBe(size)

@@ -1,7 +1,7 @@
 // A keyed permutation of the code space: a Feistel network over two unequal halves, similar to FF1
-// (NIST SP 800-38G), with AES as the round function. Each index maps to a different code, and the
-// next code is unpredictable without the code secret, its key. Must never change: an index always
-// maps to the same code.
+// (NIST SP 800-38G), with AES as the round function; its key is the code secret. Each index maps to
+// a different code, and the next code is unpredictable without the secret. Must never change: an
+// index always maps to the same code.
 import assert from 'node:assert/strict'
 import { createCipheriv } from 'node:crypto'
 
@@ -30,15 +30,15 @@ export const codeHalves: Halves = { left: 62 ** 3, right: 62 ** 4 }
 export function createPermutation(secret: Uint8Array, halves: Halves = codeHalves): Permutation {
   assert(
     secret.length === SECRET_BYTES,
-    `Cannot permute as 'secret' must have ${SECRET_BYTES} bytes: it has ${secret.length}`,
+    `Cannot permute: 'secret' must have ${SECRET_BYTES} bytes: it has ${secret.length}`,
   )
   const { left, right } = halves
-  assert(Math.max(left, right) < 2 ** 24, 'Cannot permute as a half must be below 2^24')
+  assert(Math.max(left, right) < 2 ** 24, 'Cannot permute: each half must be below 2^24')
   return {
     range(start, count) {
       assert(
         [start, count].every((n) => Number.isInteger(n) && n >= 0) && start + count <= left * right,
-        `Cannot permute as ${count} indices from ${start} exceed the code space`,
+        `Cannot permute: ${count} indices from ${start} exceed the code space`,
       )
       const indices = Array.from({ length: count }, (_, i) => start + i)
       // a and b swap each round: their sizes are (left, right), then (right, left), …
@@ -55,7 +55,7 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
   }
 }
 
-/** The sums, modulo `size`, of `values` and of the round function of `inputs`; one cipher call. */
+/** Adds the round function of each input to its value, modulo `size`, with one cipher call. */
 function addRoundValues(
   values: readonly number[],
   given: {

@@ -52,7 +52,7 @@ test.each([
   expect([onTime.steps, onTime.retryAtMs]).toMatchObject([[{ kind: 'start', refill: 2 }], null])
 })
 
-test('a refill of unknown inputs backs off like one of the current inputs', () => {
+test('a failed refill with unknown inputs causes a back-off, as with the current inputs', () => {
   const failed = finished('Failed', 1)
   const lost = { ...failed, last: failed.last && { ...failed.last, inputs: '' } }
   expect(plan({ ...low, history: lost }).steps).toEqual([])
@@ -159,7 +159,7 @@ test('the cancel of an older Job does not replace the outcome of a newer one', (
   expect([now.last?.refill, now.failures, changes.length]).toEqual([2, 1, 2])
 })
 
-test('a started Job that is absent counts as deleted, also after a recorded refill', () => {
+test('a started Job that is absent counts as deleted, even after a recorded refill', () => {
   const past = { ...finished('Succeeded'), started: 2 }
   expect(plan({ history: past }).history.last).toMatchObject({ refill: 2, reason: 'JobDeleted' })
   expect(plan({ history: { ...past, started: 1 } }).history).toEqual({ ...past, started: 1 })

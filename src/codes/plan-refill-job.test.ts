@@ -59,7 +59,7 @@ test.each<readonly [string, Partial<ObservedPool>, readonly string[]]>([
     [],
   ],
   [
-    'a pool without owner is claimed first',
+    'a pool without an owner is claimed first',
     { stored: present(0, { owner: null }) },
     ['own', 'start'],
   ],
@@ -68,14 +68,14 @@ test.each<readonly [string, Partial<ObservedPool>, readonly string[]]>([
   ['the annotated owner is replaced', { ...ownedByOther, mayReplace: 'n/q' }, ['own', 'start']],
   ['an owner other than the annotated one is kept', { ...ownedByOther, mayReplace: 'n/x' }, []],
   [
-    'a pool without owner is claimed despite an annotation',
+    'a pool without an owner is claimed despite an annotation',
     { stored: present(0, { owner: null }), mayReplace: 'n/q' },
     ['own', 'start'],
   ],
   ['a changed low-water mark is recorded', { stored: present(4000, { lowWater: 9 }) }, ['own']],
   ['of two CodePools of one pool the younger waits', { conflictingOwner: 'n/q' }, []],
   [
-    'the younger CodePool does not claim a pool without owner',
+    'the younger CodePool does not claim a pool without an owner',
     { conflictingOwner: 'n/q', stored: present(0, { owner: null }) },
     [],
   ],
@@ -99,7 +99,7 @@ test.each<readonly [string, Partial<ObservedPool>, readonly string[]]>([
   ],
   ['a running Job continues', { jobs: [job()] }, []],
   ['a Job of another spec is cancelled', { jobs: [job({ inputs: 'b' })] }, ['cancel']],
-  ['the next Job waits for its deletion', { jobs: [job({ inputs: 'b', isDeleting: true })] }, []],
+  ['the next Job waits for that deletion', { jobs: [job({ inputs: 'b', isDeleting: true })] }, []],
   [
     'of two running Jobs the older is cancelled',
     { jobs: [job(), job({ refill: 2, name: 'x' })] },
@@ -274,7 +274,7 @@ const action = fc.oneof<fc.Arbitrary<Action>[]>(
   ),
 )
 
-test('never two running refills despite stale or partial steps; it converges', () => {
+test('two refills never run at once despite stale or partial steps, and the plans converge', () => {
   fc.assert(
     fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
       const simulation = new Simulation()

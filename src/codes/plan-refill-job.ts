@@ -11,10 +11,13 @@ import type {
   Problem,
 } from './observed-state.ts'
 
-/** Maximum fill level by forecast: as a multiple of the target, and in codes. */
+/**
+ * The forecast is the number of codes that headroomHours requires at the measured rate. A refill
+ * fills the pool to at most this multiple of the target, and to this number of codes.
+ */
 const FORECAST_TARGETS_MAX = 10
 const FILL_CODES_MAX = 100_000_000
-/** Hysteresis: a fill by forecast exceeds the need, so that no other refill follows immediately. */
+/** Hysteresis: a refill fills to more than the forecast, so that no other follows immediately. */
 const FORECAST_MARGIN = 1.25
 const FORECAST_THRESHOLD = 0.8
 
@@ -38,12 +41,12 @@ export function refillMarks(
   return { from: Math.max(lowWater, Math.min(needed, Math.floor(to * FORECAST_THRESHOLD))), to }
 }
 
-/** The reason of a problem that ends without a change by an operator. */
+/** The reason of a problem that can be resolved without a change by an operator. */
 export const STORE_UNAVAILABLE = 'StoreUnavailable'
 
 type Check = (observed: ObservedPool) => Problem | undefined
 
-/** Ownership conflicts, in which running Jobs are cancelled. The first match is reported. */
+/** Checks for ownership conflicts, which cancel running Jobs. The first conflict is reported. */
 const ownershipChecks: readonly Check[] = [
   ({ conflictingOwner }) =>
     conflictingOwner === null
@@ -94,7 +97,7 @@ export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan
   const lastRecorded = observed.history.last?.refill ?? 0
   const changes = [
     ...newOutcomes(observed, nowMs),
-    // A stale cache contains a cancelled Job, whose outcome is recorded, as running.
+    // A stale cache may show a cancelled Job as running after its outcome was recorded.
     ...cancels
       .filter(({ job }) => job.refill > lastRecorded)
       .map((cancel) => outcomeOfCancel(cancel, nowMs)),
@@ -172,17 +175,17 @@ function outcomeOfFinished(job: ObservedJob, nowMs: number): RefillOutcome {
   const { startedMs, problem } = job
   const isGood = job.state === 'succeeded'
   return {
-    ...startOf(job),
+    ...jobFieldsOf(job),
     outcome: isGood ? 'Succeeded' : 'Failed',
-    // A back-off counts from now: the Job's times are of another clock, which may differ.
+    // A back-off counts from now: the Job's times come from another clock, which may differ.
     finishedMs: isGood ? (job.finishedMs ?? startedMs) : nowMs,
     reason: isGood ? '' : (problem?.reason ?? 'RefillFailed'),
     message: isGood ? '' : (problem?.message ?? 'the Job failed'),
   }
 }
 
-/** The fields of an outcome that are those of its Job. */
-function startOf({ name, refill, inputs, startedMs }: ObservedJob) {
+/** The fields that an outcome takes from its Job. */
+function jobFieldsOf({ name, refill, inputs, startedMs }: ObservedJob) {
   return { refill, job: name, inputs, startedMs }
 }
 
@@ -193,7 +196,7 @@ interface Cancel {
 
 function outcomeOfCancel({ job, reason: message }: Cancel, nowMs: number): RefillOutcome {
   const outcome = 'Cancelled'
-  return { ...startOf(job), outcome, finishedMs: nowMs, reason: outcome, message }
+  return { ...jobFieldsOf(job), outcome, finishedMs: nowMs, reason: outcome, message }
 }
 
 function record(history: RefillHistory, outcome: RefillOutcome): RefillHistory {

@@ -12,19 +12,19 @@ function sampleFor(seconds: number, everyS: number): ClaimSample[] {
   return samples
 }
 
-test('it is 0 over a few minutes or for one claim', () => {
+test('the sustained rate is 0 over a few minutes or for one claim', () => {
   expect(sustainedRateOf([])).toBe(0)
   expect(sustainedRateOf(sampleFor(240, 10))).toBe(0)
   expect(sustainedRateOf(sampleFor(3600, 2000))).toBe(0)
 })
 
-test('it approaches the rate from below', () => {
+test('the sustained rate approaches the rate from below', () => {
   const rate = sustainedRateOf(sampleFor(3600, 60))
   expect(rate).toBeLessThanOrEqual(1000 / 60)
   expect(rate).toBeGreaterThan(16)
 })
 
-test('it keeps one sample per minute for three hours', () => {
+test('addLongTermSample() keeps one sample per minute for three hours', () => {
   const samples = sampleFor(6 * 3600, 60)
   expect(samples.length).toBeLessThanOrEqual(182)
   expect((samples.at(-1)?.atMs ?? 0) - (samples[0]?.atMs ?? 0)).toBeLessThanOrEqual(3 * 3600_000)

@@ -150,7 +150,7 @@ function afterFailures(failures: number, reason: string): Partial<ObservedPool> 
   return { stored: present(1000), history }
 }
 
-test.each(progress)('%j: for kstatus %j', (more, expected) => {
+test.each(progress)('%j: the conditions for kstatus are %j', (more, expected) => {
   const added = conditionsOf(more).slice(3)
   expect(added.map(({ type, status, reason }) => `${type} ${status} ${reason}`).join()).toBe(
     expected,

@@ -1,5 +1,5 @@
-// A pool: a named supply of generated codes. Two counters, which only increase, are the numbers of
-// its blocks that were minted (generated) and claimed.
+// A pool: a named supply of generated codes. Two counters, which only increase, count its blocks
+// that were minted (generated) and claimed.
 import { createHash } from 'node:crypto'
 import { BLOCK_SIZE, SEQ_MAX } from './block.ts'
 
@@ -16,7 +16,10 @@ export interface Pool {
   readonly secretFingerprint: string
 }
 
-/** A conditional change of the counters `from`: `claimed` becomes `to`, `minted` at least `to`. */
+/**
+ * Skips blocks after a restore from a backup: if the counters still equal `from`, sets `claimed` to
+ * `to`, and `minted` to at least `to`.
+ */
 export interface RaiseChange {
   readonly pool: string
   readonly from: Pick<Pool, 'claimed' | 'minted'>

@@ -20,7 +20,7 @@ export interface Setting<T> {
   readonly secret?: boolean
 }
 
-/** A setting with a default; `shown` is displayed instead of it. */
+/** A setting with a default; `shown`, if given, is displayed instead of the default. */
 export function withDefault<T extends string | number | boolean>(given: {
   readonly about: string
   readonly allowed: string
@@ -145,7 +145,7 @@ const CHECKS_MS_MAX = 10_000
 
 /**
  * Calls `start` with the settings in `env`. Throws ConfigError with the problems of all settings
- * and of all files that they name, also if `start` throws it for only one of them.
+ * and of all files that they name, even if `start` throws it for only one of them.
  */
 export async function startWithConfig<S extends Settings, T>(
   { settings, dependent, files = [] }: RoleSettings<S>,

@@ -15,7 +15,7 @@ test.each([
   ['1m1ms1ns', 60_001.000_001],
   ['-1m', -60_000],
   ['+1m', 60_000],
-])('%s', (duration, ms) => {
+])('%s is parsed', (duration, ms) => {
   expect(parseDuration(duration)).toBeCloseTo(ms, 9)
 })
 

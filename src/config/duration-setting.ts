@@ -13,13 +13,13 @@ const msOfUnit: Readonly<Record<string, number>> = {
   h: 3_600_000,
 }
 
-const WHOLE = /^[+-]?(\d+(\.\d*)?|\.\d+)(ns|[uµμ]s|ms|s|m|h)/
+const FIRST_COMPONENT = /^[+-]?(\d+(\.\d*)?|\.\d+)(ns|[uµμ]s|ms|s|m|h)/
 const COMPONENT = /(\d+(?:\.\d*)?|\.\d+)(ns|[uµμ]s|ms|s|m|h)/y
 
 /** The (fractional) milliseconds of a duration such as `1h30m`; `undefined` if it is invalid. */
 export function parseDuration(duration: string): number | undefined {
   if (/^[+-]?0$/.test(duration)) return 0
-  if (!WHOLE.test(duration)) return undefined
+  if (!FIRST_COMPONENT.test(duration)) return undefined
   const isNegative = duration.startsWith('-')
   let at = /^[+-]/.test(duration) ? 1 : 0
   let ms = 0

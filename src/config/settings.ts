@@ -65,7 +65,7 @@ export const logLevelSetting = withDefault({
 
 const pem = z.string().includes('-----BEGIN ')
 
-/** The contents of the PEM file that the setting `name` names; appends to `problems`. */
+/** The contents of the file of the setting `name`; appends to `problems` if it is not PEM. */
 export function readPem(name: string, file: string | undefined, problems: string[]) {
   if (file === undefined) return undefined
   try {

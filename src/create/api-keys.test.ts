@@ -1,5 +1,5 @@
-// The files of API keys: which lines have a key, what is reported about the others, and which
-// header values a key has.
+// The files of API keys: which lines contain a key, what is reported about the others, and which
+// header values match a key.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -65,15 +65,15 @@ describe('a line', () => {
     ['truncated', lineOf().slice(0, -1), 'a line must be a JSON object with the members'],
     ['two objects', lineOf() + lineOf(), 'a line must be a JSON object with the members'],
     ['an unknown member', lineOf({ key: sampleKey(1) }), 'a line must be a JSON object'],
-    ['no name', lineOf({ name: undefined }), 'name must have 1 to 63'],
-    ['a long name', lineOf({ name: 'a'.repeat(64) }), 'name must have 1 to 63'],
-    ['a key as its name', lineOf({ name: sampleKey(1) }), 'name must have 1 to 63'],
-    ['a name with a hyphen at its end', lineOf({ name: 'a-' }), 'name must have 1 to 63'],
+    ['no name', lineOf({ name: undefined }), 'name must be 1 to 63'],
+    ['a long name', lineOf({ name: 'a'.repeat(64) }), 'name must be 1 to 63'],
+    ['a key as its name', lineOf({ name: sampleKey(1) }), 'name must be 1 to 63'],
+    ['a name with a hyphen at its end', lineOf({ name: 'a-' }), 'name must be 1 to 63'],
     ['a number as creator', lineOf({ creator_id: 42 }), 'creator_id must be an integer from 1'],
     ['creator 0', lineOf({ creator_id: '0' }), 'creator_id must be an integer from 1'],
     ['a negative creator', lineOf({ creator_id: '-1' }), 'creator_id must be an integer from 1'],
     ['creator 2^63', lineOf({ creator_id: String(2n ** 63n) }), 'to 9223372036854775807 as a str'],
-    ['a key as its hash', lineOf({ hash: sampleKey(1) }), 'hash must be sha256: and the 64'],
+    ['a key as its hash', lineOf({ hash: sampleKey(1) }), 'hash must be sha256: followed'],
     ['an upper-case hash', lineOf({ hash: `sha256:${'A'.repeat(64)}` }), 'hash must be sha256:'],
     ['a day that does not exist', lineOf({ expires_at: '2027-02-29T00:00:00Z' }), 'such as 2027'],
     ['a time without a zone', lineOf({ expires_at: '2027-01-01T00:00:00' }), 'expires_at must be'],
@@ -91,7 +91,7 @@ describe('a line', () => {
   test.each([
     ['name', lineOf({ hash: hashOf(sampleKey(2)), creator_id: '7' }), 'name must be unique'],
     ['hash', lineOf({ name: 'other', creator_id: '7' }), 'hash must be unique'],
-  ])('with the %s of an earlier line, also of another file, is a fault', (_, line, fault) => {
+  ])('with the %s of an earlier line, even in another file, is a fault', (_, line, fault) => {
     for (const [contents, place] of [
       [[`${lineOf()}\n${line}`], '0.ndjson:2'],
       [[lineOf(), line], '1.ndjson:1'],
@@ -113,7 +113,7 @@ test('at most 100,000 lines are read; one fault reports the rest', () => {
   )
 })
 
-test('slices have at most 500 lines, also of comments', () => {
+test('slices have at most 500 lines, even if all are comments', () => {
   const slices = [...parseApiKeySlices([{ path: '', content: '#\n'.repeat(5000) }])]
   expect(slices).toHaveLength(10)
 })

@@ -1,5 +1,5 @@
-// API keys: parses the files of keys, and finds the key of a request. The files have only hashes of
-// keys. A fault never contains a line, a hash or a key.
+// API keys: parses the files of keys, and finds the key of a request. The files contain only hashes
+// of keys. A fault never contains a line, a hash or a key.
 import { hash } from 'node:crypto'
 import * as z from 'zod'
 import { linesOf } from '../process/list-lines.ts'
@@ -20,13 +20,13 @@ export interface ApiKeys {
 }
 
 interface StoredKey extends ApiKey {
-  /** `Infinity`: never. */
+  /** `Infinity`: it never expires. */
   readonly expiresAtMs: number
 }
 
-/** Lines that are read besides comments. */
+/** Maximum number of lines that are read; comments and empty lines do not count. */
 const KEYS_MAX = 100_000
-/** Lines of a slice, which takes a few milliseconds. */
+/** Maximum number of lines per slice: a slice takes a few milliseconds. */
 const SLICE_LINES = 500
 const LINE_LENGTH_MAX = 1024
 /** The largest id of a creator. */
@@ -40,10 +40,10 @@ const keyShape = /^curtail_[\w-]{43}$/
 const lineAllowed =
   'a line must be a JSON object with the members name, creator_id, hash and, optionally, expires_at'
 const nameAllowed =
-  'name must have 1 to 63 of the characters a-z, 0-9 and -, the latter not at an end'
+  'name must be 1 to 63 of the characters a-z, 0-9 and -, and must not start or end with -'
 const creatorAllowed = `creator_id must be an integer from 1 to ${CREATOR_ID_MAX} as a string`
 const hashAllowed =
-  'hash must be sha256: and the 64 lower-case hexadecimal digits of the hash of a key'
+  'hash must be sha256: followed by the SHA-256 hash of a key in 64 lower-case hexadecimal digits'
 const expiryAllowed = 'expires_at must be a time such as 2027-01-31T12:00:00Z'
 
 const lineSchema = z.strictObject(
@@ -68,7 +68,7 @@ export interface ApiKeyLine {
   readonly number: number
   /** Its members; `undefined` if they are invalid. */
   readonly members: KeyMembers | undefined
-  /** Why the pods ignore the line: also if an earlier one has its name or hash. */
+  /** Why the pods ignore the line: it is invalid, or an earlier line has its name or hash. */
   readonly fault: string | undefined
 }
 
@@ -87,9 +87,9 @@ export function parseApiKeys(
 }
 
 /**
- * The same in slices, so that the caller can do other work between them. A file has one JSON object
- * per line; empty lines and lines that start with `#` are ignored. A name or a hash that an earlier
- * line has is a fault.
+ * Parses in slices, so that the caller can do other work between them. A file has one JSON object
+ * per line; empty lines and lines that start with `#` are ignored. A line with the name or the hash
+ * of an earlier line is a fault.
  */
 export function* parseApiKeySlices(
   files: readonly ListFile[],
@@ -152,7 +152,7 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line) as unknown
   } catch {
-    return undefined // the message of the error has an excerpt of the line
+    return undefined // the error's message contains an excerpt of the line: it is not reported
   }
 }
 

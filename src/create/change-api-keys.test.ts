@@ -54,7 +54,7 @@ test('generated keys and ids differ, and are in their range', () => {
   for (const id of ids) expect(id >= 1n && id <= CREATOR_ID_MAX).toBe(true)
 })
 
-test('a name exists if any line has it, also a faulty one of another document', () => {
+test('a name exists if any line has it, even a faulty one in another document', () => {
   const documents = [documentOf('{"name":"shop"}'), { ...documentOf(''), name: 'other' }]
   expect(addApiKey(documents, newKey('shop'))).toBe('exists')
   expect(addApiKey(documents, newKey('shop-2'))).toBeInstanceOf(Map)
@@ -87,7 +87,7 @@ test('revoking removes all lines with the names, and keeps the others and the co
   expect(revokeApiKeys([documentOf(content)], ['four']).contents).toEqual(new Map())
 })
 
-test('the list has each key that the pods accept, without its hash, and their faults', () => {
+test('the list shows valid lines without their hashes, and the faults of ignored lines', () => {
   const added = [
     newKey('expired', { expiresAt: '2026-06-01T00:00:00Z' }),
     newKey('active', { expiresAt: '2026-06-01T00:00:01Z', creatorId: CREATOR_ID_MAX }),
@@ -110,7 +110,7 @@ test('the list has each key that the pods accept, without its hash, and their fa
   expect(faults[0]).toMatch(/^keys:1: /)
 })
 
-test('of lines in several documents, the pods use the first one in the order of the files', () => {
+test('if several documents have a line with the same name, the pods use the first file', () => {
   const names = ['one.ndjson', 'two.ndjson', 'Secret n/one', 'Secret n/one-2']
   const files = names.map((name) => name.replace(/^Secret n\/(.*)/, '$1.ndjson'))
   for (const [first, second] of [

@@ -36,7 +36,10 @@ export function generateApiKey(): string {
   return `curtail_${randomBytes(KEY_BYTES).toString('base64url')}`
 }
 
-/** Generates the id of a creator: random, because a list does not contain the revoked keys. */
+/**
+ * Generates the id of a creator. It is random, because the list cannot show which ids were used: it
+ * no longer contains those of revoked keys.
+ */
 export function generateCreatorId(): bigint {
   return randomBytes(8).readBigUInt64BE() & CREATOR_ID_MAX || 1n
 }
@@ -70,9 +73,9 @@ export function addApiKey(
 /** A revocation. */
 interface RevokedKeys {
   readonly contents: Map<string, string>
-  /** Those of the names that lines have. */
+  /** The given names that occur in the list. */
   readonly found: ReadonlySet<string>
-  /** The names of further lines, which had the same keys. */
+  /** The other names under which the same keys were listed. */
   readonly copies: ReadonlySet<string>
   /** The hashes of the keys. */
   readonly hashes: ReadonlySet<string>
@@ -81,9 +84,10 @@ interface RevokedKeys {
 }
 
 /**
- * Removes the lines with these names, and all lines with their hashes: a copy under another name
- * would become valid. So would an ignored line with the name of a copy, which is removed too.
- * `removed` are the hashes that an earlier attempt has removed from other documents.
+ * Removes the lines with these names, and all lines with the same hashes (copies): a copy under
+ * another name would become valid. Also removes the ignored lines that have the name of a copy:
+ * they would become valid when the copy is removed. `removed` are the hashes that an earlier
+ * attempt has removed from other documents.
  */
 export function revokeApiKeys(
   documents: readonly ListDocument[],
@@ -115,7 +119,7 @@ export function revokeApiKeys(
   return { contents, found, copies, hashes, creatorIds }
 }
 
-/** The creator IDs of the keys with these names: for each, that of the line that the pods use. */
+/** The creator ID of each name: from the line that the pods use, or else from the first line. */
 function creatorIdsOf(
   documents: readonly ListDocument[],
   names: ReadonlySet<string>,
@@ -160,16 +164,16 @@ export function listApiKeys(
   return { keys, faults }
 }
 
-/** Parses the documents in the order in which the pods read them: of the names of their files. */
+/** Parses the documents in the order in which the pods read them: sorted by file name. */
 function parseAsPods(documents: readonly ListDocument[], onLine?: (line: ApiKeyLine) => void) {
-  const fileNameOf = ({ name }: ListDocument) => `${name}.` // before the suffix
+  const fileNameOf = ({ name }: ListDocument) => `${name}.` // the suffix's dot affects the order
   const files = documents
     .toSorted((one, other) => (fileNameOf(one) < fileNameOf(other) ? -1 : 1))
     .map(({ name: path, content }) => ({ path, content }))
   return parseApiKeys(files, onLine)
 }
 
-/** The members of a line; those of a line that is not valid can have any types. */
+/** The members of a line. In an invalid line they can have any type. */
 function fieldsOf(line: string): { readonly name?: unknown; readonly hash?: unknown } | undefined {
   try {
     return (JSON.parse(line) ?? undefined) as { name?: unknown; hash?: unknown } | undefined

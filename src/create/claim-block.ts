@@ -62,7 +62,10 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   }
 }
 
-/** Whether this claim was the last one of the pool: another process may have claimed `seq`. */
+/**
+ * Whether `row` shows this claim as the pool's latest. The counter alone does not prove it: another
+ * process may have claimed `seq`.
+ */
 function isOwnClaim(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }

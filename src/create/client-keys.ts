@@ -17,7 +17,7 @@ export interface ClientKeys {
   readonly isRequired: boolean
 }
 
-/** No keys: every create is admitted without one. */
+/** No keys: every create is admitted without a key. */
 export const noClientKeys: ClientKeys = { find: () => undefined, isRequired: false }
 
 const SUFFIX = '.ndjson'
@@ -28,7 +28,7 @@ export const apiKeyFiles = fileSettings(
   ({ API_KEYS: path }) => checkList('API_KEYS', { path, suffix: SUFFIX, load: loadApiKeys }),
 )
 
-/** Resolves after the first load, also if it has failed. */
+/** Resolves after the first load, even if it failed. */
 export async function openClientKeys(
   config: ConfigOf<typeof apiKeySettings>,
   service: Pick<WatchedListOptions<unknown>, 'log' | 'metrics'> & { onStop(stop: Stop): void },

@@ -15,7 +15,7 @@ export type SuppliedCode =
 export interface CodeSupply {
   /** Returns the next code; if none is left, waits for a block until `deadlineMs`, monotonic. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
-  /** Resolves the waiting `take` calls to `store-unavailable`; called when the store goes down. */
+  /** Resolves the waiting `take` calls to `store-unavailable`; called when the store fails. */
   failWaiting(): void
 }
 

@@ -27,7 +27,7 @@ test('a create times out on an unavailable store, and its caches are invalidated
 })
 
 test.each(['readSerial', 'insertIfAbsent'] as const)(
-  'a create whose intent fails in every %s returns not-created at the deadline',
+  'if every %s of its intent fails, a create returns not-created at the deadline',
   async (method) => {
     const { nowMs } = { nowMs: () => 0 }
     const failing = { readSerial: unknown, insertIfAbsent: unknown }
@@ -77,7 +77,7 @@ describe('while the system clock is set back by an hour each time a create waits
     },
   )
 
-  test('the move of an intent that keeps failing stops at its deadline', async () => {
+  test('a move of an intent stops at its deadline if it keeps failing', async () => {
     const intents = { ...createMemoryIntentStore(() => 0), move: unknown }
     const { create, clock } = createWithClockSetBack({ intents })
     await create({ alias: 'gggggg1' })

@@ -28,7 +28,7 @@ test('a link is stored as requested, and caches are invalidated before the respo
 })
 
 test.each([undefined, 'k'])(
-  'the response waits until caches are invalidated, key %s',
+  'the response waits until caches are invalidated, with the key %s',
   async (idempotencyKey) => {
     const done = Promise.withResolvers<undefined>()
     const invalidatedCodes: string[] = []
@@ -80,7 +80,7 @@ test('a code of the pool that is already an alias is skipped', async () => {
   expect(await create()).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
 })
 
-test('with a key, it is also skipped, and a retry returns the code used instead', async () => {
+test('a create with a key skips codes that are aliases; a retry returns its code', async () => {
   const { create, codes } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ alias: 'gggggg1' })
   const first = await create({ idempotencyKey: 'k' })
@@ -131,7 +131,7 @@ test.each([
   ['alias', { alias: 'mine' }],
   ['lifetime', { ttlDays: 1 }],
   ['member that a later version adds', { note: 'x' }],
-])('a key with another %s is another body: it stores nothing', async (_, change) => {
+])('a key that is reused with another %s is rejected, and stores nothing', async (_, change) => {
   const { create, links, stored } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ idempotencyKey: 'k' })
   expect(await create({ idempotencyKey: 'k', ...change })).toEqual({ kind: 'key-reused' })
@@ -139,7 +139,7 @@ test.each([
   expect(await links.find('mine')).toBeUndefined()
 })
 
-test('each creator, and the clients without one, have their own keys', async () => {
+test('each creator has its own keys; clients without an API key share one set', async () => {
   const clients = [null, 1n, 2n, 11n]
   const { create } = createUseCase(['gggggg1', 'gggggg2', 'gggggg3', 'gggggg4'])
   const first = []
@@ -159,7 +159,7 @@ test('each creator, and the clients without one, have their own keys', async () 
   expect(await create({ creatorId: 1n, idempotencyKey: 'k' })).toEqual({ kind: 'key-reused' })
 })
 
-test('a replay after the expiry of the link has its creator', async () => {
+test('a replay after the expiry of the link returns its creator', async () => {
   const { create, clock } = createUseCase(['gggggg1'])
   const request = { creatorId: 7n, idempotencyKey: 'k', ttlDays: 1 }
   const first = await create(request)
@@ -199,7 +199,7 @@ describe('a retry after the link has expired, but not its intent', () => {
     expect(await create(request)).toEqual({ ...first, replayed: true })
   })
 
-  test('stores no link that would be expired, and a new one once the key is free', async () => {
+  test('stores no link that would be expired, but a new link once the key is free', async () => {
     const links = createMemoryLinkStore()
     const rejectInsert = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
     const insertIfAbsent = links.insertIfAbsent.bind(links)

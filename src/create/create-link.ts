@@ -19,7 +19,7 @@ export interface CreateRequest {
   readonly ttlDays: number | undefined
   /** `null`: the client has no API key. */
   readonly creatorId: bigint | null
-  /** Each creator has its own keys, and so have the clients without an API key. */
+  /** Each creator has its own set of these keys; clients without an API key share one set. */
   readonly idempotencyKey: string | undefined
 }
 
@@ -27,7 +27,7 @@ export interface CreateRequest {
  * Result of a create. After `outcome-unknown` the link may be stored: a retry with the same
  * Idempotency-Key returns it, a retry without a key may create a second link. After any other
  * result except `created`, this request has stored no link. `not-created`: the store is
- * unavailable, no attempt succeeded by the deadline, or the key's link has expired before it was
+ * unavailable, no attempt succeeded by the deadline, or the key's link expired before it was
  * stored. `replayed`: an earlier request with this key has stored the intent.
  */
 export type CreateOutcome =
@@ -43,8 +43,8 @@ export interface CreateDeps extends ClaimDeps {
   readonly supply: Pick<CodeSupply, 'take'>
   /**
    * Invalidates the cache entries of a code. Called after every claim unless the code was taken,
-   * even if the link was perhaps not stored. The response waits for the promise, which never
-   * rejects.
+   * even if it is unknown whether the link was stored. The response waits for the promise, which
+   * never rejects.
    */
   readonly invalidateCaches: (code: string) => Promise<void> | undefined
   readonly newWriterId?: () => string
@@ -157,7 +157,7 @@ async function createWithKey(
   return completeIntent(deps, { request, intent, deadlineMs, replayed })
 }
 
-/** Claims the intent's code, and moves the intent to another code if an alias has that one. */
+/** Claims the intent's code; if an alias has the code, moves the intent to another code. */
 async function completeIntent(
   deps: CreateDeps,
   given: { request: CreateRequest; intent: Intent; deadlineMs: number; replayed: boolean },
@@ -273,8 +273,9 @@ function linkOf(
 }
 
 /**
- * The hash of an Idempotency-Key. An intent has no creator of its own: every request that finds it
- * has the same one. No key contains a space, so that no two pairs have the same hash.
+ * The hash of the creator and the Idempotency-Key. An intent need not store its creator, because
+ * every request that finds the intent has the same creator. No key contains a space, so two
+ * different pairs never hash the same string.
  */
 function keyHashOf(key: string, creatorId: bigint | null): string {
   return sha256(creatorId === null ? key : `${creatorId} ${key}`)

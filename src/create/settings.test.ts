@@ -10,7 +10,7 @@ test('without settings there are no keys, and creates require none', () => {
   expect(parse({})).toEqual({ API_KEYS: undefined, API_KEY_REQUIRED: false })
 })
 
-test('keys can be required only if there are some', () => {
+test('keys can be required only if API_KEYS is set', () => {
   const given = { API_KEYS: 'keys', API_KEY_REQUIRED: 'true' }
   expect(parse(given)).toEqual({ API_KEYS: 'keys', API_KEY_REQUIRED: true })
   expect(() => parse({ API_KEY_REQUIRED: 'true' })).toThrow(ConfigError)

@@ -23,7 +23,7 @@ interface DrainResult {
 /** Dependencies of a drain. */
 export interface DrainDeps {
   readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readListenerLoad'>
-  /** Deadline in milliseconds, at which the drain completes even with open connections. */
+  /** Maximum duration in milliseconds; then the drain completes even with open connections. */
   readonly msMax: number
   /** Time in milliseconds without a new connection after which Envoy counts as drained. */
   readonly quietMs: number
@@ -65,7 +65,7 @@ async function drain(
     const load = await poll()
     if (load === 'exited') return { outcome: 'exited', served }
     if (typeof load === 'object') {
-      // Load balancers may not have detected the drain yet: Envoy still serves new connections.
+      // Until load balancers have detected the drain, Envoy still serves new connections.
       if (load.connections > 0 || load.accepted !== served?.accepted) quietSinceMs = nowMs()
       served = load
       if (nowMs() - quietSinceMs >= quietMs && load.connections === 0) {

@@ -1,7 +1,7 @@
-// Stops an Envoy that is already draining when the role `drain` starts. Its previous process
-// started the drain and was restarted without Envoy, for example by a liveness probe. The pod
-// continues, as containers of a terminating pod do not restart. A drain cannot be reverted, so
-// Envoy must exit: the kubelet starts a new one.
+// Stops an Envoy that is already draining when the role `drain` starts. The role's
+// previous process started the drain and was restarted without Envoy, for example by a liveness
+// probe. The pod is not terminating, because its containers would not restart then. A drain cannot
+// be reverted, so Envoy must exit: the kubelet starts a new one.
 import { type Clock, pause as realPause, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EnvoyAdmin } from './envoy.ts'

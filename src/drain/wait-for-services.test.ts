@@ -37,7 +37,7 @@ test('the wait completes with the first poll that finds every service', async ()
   expect(result).toEqual({ isComplete: true, polls: 5, tookMs: 1000, warned: [] })
 })
 
-test('once one service is found, the others have a deadline, then a warning', async () => {
+test('once one service is found, a warning is logged if the others miss a deadline', async () => {
   const result = await waitWith([allMissing, allMissing, ['create'], allMissing, ['create']])
   expect(result).toMatchObject({
     ...{

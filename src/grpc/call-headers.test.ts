@@ -15,7 +15,7 @@ const withFields = (...more: readonly Pair[]) => parse(...valid, ...more)
 const without = (name: string, ...more: readonly Pair[]) =>
   parse(...valid.filter(([each]) => each !== name), ...more)
 
-test('the path, encoding and timeout of a call', () => {
+test('the path, encoding, timeout and trace of a call are parsed', () => {
   expect(withFields(['te', 'trailers'], ['x', 'y'])).toEqual({
     path: '/a.B/C',
     encoding: 'identity',
@@ -47,7 +47,7 @@ describe('content types', () => {
   const type = (value: string) => without('content-type', ['content-type', value])
 
   test.each(['application/grpc', 'application/grpc+proto', 'application/grpc; v=1'])(
-    '%s',
+    '“%s” is accepted',
     (value) => {
       expect(type(value)).toMatchObject({ path: '/a.B/C' })
     },
@@ -58,7 +58,7 @@ describe('content types', () => {
       expect(type(value)).toEqual({ kind: 'http', status: 415 })
     },
   )
-  test('an absent one is rejected', () => {
+  test('an absent content type is rejected', () => {
     expect(without('content-type')).toEqual({ kind: 'http', status: 415 })
   })
 })
@@ -75,7 +75,7 @@ test('unsupported calls are rejected', () => {
   })
 })
 
-describe('malformed', () => {
+describe('malformed headers', () => {
   const malformed: Record<string, readonly Pair[]> = {
     'a call without a method': valid.slice(1),
     'a call without a scheme': valid.filter(([name]) => name !== ':scheme'),
@@ -85,12 +85,12 @@ describe('malformed', () => {
     'an unknown pseudo-header': [[':status', '200'], ...valid],
     'a pseudo-header after others': [...valid, [':authority', 'x']],
     'a connection header': [...valid, ['connection', 'close']],
-    'te with more than trailers': [...valid, ['te', 'gzip']],
+    'te with a value other than trailers': [...valid, ['te', 'gzip']],
   }
-  test.each(Object.entries(malformed))('%s', (_, pairs) => {
+  test.each(Object.entries(malformed))('%s is malformed', (_, pairs) => {
     expect(parse(...pairs)).toEqual({ kind: 'malformed' })
   })
-  test('a field that HTTP/2 does not allow', () => {
+  test('a field that HTTP/2 does not allow is malformed', () => {
     expect(parseCallHeaders([{ name: 'X', value: '', bytes: 0, isValid: false }])).toEqual({
       kind: 'malformed',
     })

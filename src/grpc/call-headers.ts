@@ -79,7 +79,7 @@ export function parseCallHeaders(
   return { path: headers.path, encoding, timeoutMs, traceparent: headers.traceparent }
 }
 
-/** The relevant fields; `undefined` if HTTP/2 does not allow one of the fields (RFC 9113 §8). */
+/** The relevant fields; `undefined` if HTTP/2 forbids any of them or their order (RFC 9113 §8). */
 function collect(fields: readonly HeaderField[]): RawHeaders | undefined {
   const headers = new RawHeaders()
   let mayBePseudo = true

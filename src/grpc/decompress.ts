@@ -6,7 +6,7 @@ import type { CallFault } from './http2/status-codes.ts'
 
 /** Maximum size of a decompressed message. */
 const DECOMPRESSED_BYTES_MAX = 4 * 1024 * 1024
-/** The default of 16 KiB would take many turns of the event loop. */
+/** Size of a chunk of output: the default of 16 KiB would take many turns of the event loop. */
 const CHUNK_BYTES = 256 * 1024
 /** Maximum number of messages decompressed concurrently: the size of the thread pool. */
 const CONCURRENT_MAX = 4

@@ -1,5 +1,5 @@
-// grpc.health.v1 for the services that Envoy and load balancers check. A watch is removed when its
-// call closes, and all watches complete when the service closes, so that they delay no shutdown.
+// grpc.health.v1, for Envoy and load balancers. A watch is removed when its call closes, and all
+// watches complete when the health service closes, so that they do not delay the shutdown.
 import type { CallStream } from './http2/call-stream.ts'
 import type { CallFault, UnaryResponse } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
@@ -8,7 +8,7 @@ import { WireReader } from '../protobuf/wire-reader.ts'
 import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
 import { WireWriter } from '../protobuf/wire-writer.ts'
 
-/** The service, and '' for the whole server; other services are unknown. */
+/** The names that have a status: the service, and '' for the whole server. */
 const SERVICE_NAMES = ['ratelimit', '']
 
 const SERVICE = tagOf(1, DELIMITED)

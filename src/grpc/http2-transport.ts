@@ -52,7 +52,7 @@ interface Method {
 /** The dependencies of the transport. */
 type TransportDeps = CallDeps &
   ConnectionAge & {
-    /** Called when a bound of the process rejects an amount, or closes a connection. */
+    /** Called when a bound of the process rejects an acquisition, or closes a connection. */
     readonly onShed?: (kind: BoundKind) => void
     /** The bounds of the process. @default new bounds with `processMax` */
     readonly bounds?: ProcessBounds
@@ -93,7 +93,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
       if (socket instanceof Socket) socket.setNoDelay(true)
       const address = addressOf(socket)
       const tracked = bounds.open(address, () => {
-        connection.shed('others need the resources of the connection')
+        connection.shed('other clients need the resources of the connection')
         connection.destroy() // its memory is released now, not when the client closes
       })
       if (tracked === undefined) {
@@ -130,7 +130,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   }
 }
 
-/** Opens a connection that shuts down at its maximum age, and is destroyed after `graceMs`. */
+/** Opens a connection that shuts down at its maximum age, and is destroyed `graceMs` later. */
 function openConnection(
   socket: Duplex,
   { ageMsMax, graceMs }: ConnectionAge,
@@ -190,7 +190,7 @@ function methodsOf(
 
 let reflection: ReadonlyMap<string, OpenReflection> | undefined
 
-/** Opens a method of reflection. The first call loads its packages, which no other call needs. */
+/** Opens a method of reflection. Its packages are loaded only when it is called. */
 function openReflection(path: string): StreamingDeps['open'] {
   return async (stream) => {
     const { createReflection } = await import('./reflection.ts')
@@ -216,7 +216,7 @@ const unknownMethodHandler: Method = {
   msMax: UNARY_MS_MAX,
 }
 
-/** The client's address; all clients of a unix socket share one. */
+/** The client's address; all clients of a unix socket share the address 'unix'. */
 function addressOf(socket: Duplex): string {
   return socket instanceof Socket ? (socket.remoteAddress ?? 'unix') : 'unix'
 }

@@ -5,7 +5,7 @@ import type { Encoding } from './call-headers.ts'
 import type { Budget } from './http2/process-bounds.ts'
 import type { CallFault } from './http2/status-codes.ts'
 
-/** Maximum size of a message, also when decompressed. */
+/** Maximum size of a message, both as received and decompressed. */
 export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** The prefix of a message: its compressed flag, and its length in 4 bytes. */
 const PREFIX_BYTES = 5
@@ -45,7 +45,7 @@ function allocate(size: number): Buffer {
   return buffer
 }
 
-/** Keeps a buffer for reuse; no reference to it may remain. */
+/** Keeps a buffer for reuse if it is large; the caller must keep no reference to the buffer. */
 function release(buffer: Buffer): void {
   const { length } = buffer
   if (length < REUSED_BYTES_MIN || unusedBytes + length > UNUSED_BYTES_MAX) return
@@ -67,7 +67,7 @@ export class MessageReader {
     this.encoding = encoding
   }
 
-  /** Received bytes that are not returned in a message yet. */
+  /** Received bytes that have not yet been returned in a message. */
   get bufferedBytes(): number {
     return this.length
   }

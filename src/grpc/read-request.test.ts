@@ -1,4 +1,5 @@
-// The parser accepts all that protobufjs encodes, in any form of protobuf, and rejects other bytes.
+// The parser accepts what protobufjs encodes, in every form that protobuf allows, and rejects all
+// other bytes.
 import { describe, expect, test } from '@jest/globals'
 import { loadSync } from '@grpc/proto-loader'
 import type { ServiceDefinition } from '@grpc/grpc-js'
@@ -118,11 +119,11 @@ describe('fields', () => {
     descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
   }
 
-  test('in any order', () => {
+  test('are accepted in any order', () => {
     expect(read(...validFields.toReversed())).toEqual(expected)
   })
 
-  test('with an unknown number, of any type', () => {
+  test('with an unknown number are skipped, whatever their type', () => {
     const unknown = [
       varintField(9, 2n ** 64n - 1n),
       delimitedField(1000, 1, 2, 3),
@@ -140,13 +141,13 @@ describe('fields', () => {
     ).toEqual(expected)
   })
 
-  test('with the number of a field but another type are unknown, too', () => {
+  test('with a known number but another wire type are skipped, too', () => {
     expect(
       read(varintField(1, 5n), varintField(2, 5n), stringField(3, 'x'), ...validFields),
     ).toEqual(expected)
   })
 
-  test('more than once: the last one wins, and messages merge', () => {
+  test('may occur more than once: the last one wins, and messages merge', () => {
     const limits = [
       delimitedField(2, ...varintField(1, 5n)),
       delimitedField(2, ...varintField(2, 3n)),
@@ -167,7 +168,7 @@ describe('fields', () => {
     })
   })
 
-  test('with varints longer than necessary, and wider than their type', () => {
+  test('may have varints that are longer than necessary, or wider than their type', () => {
     const long = [24, 0x87, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]
     expect(read(stringField(1, 'd'), long).hits).toBe(7)
     expect(read(stringField(1, 'd'), varintField(3, 2n ** 32n + 5n)).hits).toBe(5)
@@ -180,7 +181,7 @@ describe('hits', () => {
   const hits = (...of: number[][]) =>
     read(delimitedField(2, ...of.flat()), varintField(3, 9n)).descriptors[0]?.hits
 
-  test('of a descriptor take precedence, and 0 only checks', () => {
+  test('of a descriptor take precedence over those of the request, even if they are 0', () => {
     expect(hits(delimitedField(3, ...varintField(1, 3n)))).toBe(3)
     expect(hits(delimitedField(3))).toBe(0)
     expect(hits()).toBeUndefined()
@@ -206,10 +207,10 @@ describe('hits', () => {
   })
 })
 
-describe('rejected with a message', () => {
+describe('invalid and malformed requests', () => {
   const limit = (...of: number[]) => delimitedField(2, ...delimitedField(2, ...of))
 
-  test('a limit with an unknown unit', () => {
+  test('a limit with an unknown unit is rejected', () => {
     const sentence = 'the unit of a descriptor’s limit must be one of 1 SECOND, 2 MINUTE'
     expect(fault(limit(...varintField(1, 5n)))).toContain(sentence)
     expect(fault(limit())).toContain('it is 0')
@@ -217,7 +218,7 @@ describe('rejected with a message', () => {
     expect(fault(limit(...varintField(2, 2n ** 64n - 1n)))).toContain('it is -1')
   })
 
-  test('more than 100 descriptors, or entries of one', () => {
+  test('more than 100 descriptors, or 100 entries in a descriptor, are rejected', () => {
     const many = (count: number) => Array.from({ length: count }, () => delimitedField(2))
     expect(read(...many(100)).descriptors).toHaveLength(100)
     expect(fault(...many(101))).toBe('a request may have at most 100 descriptors')
@@ -249,11 +250,11 @@ describe('rejected with a message', () => {
     'a descriptor whose entry reaches beyond it': [18, 2, 10, 2, 10, 0],
     'a length of more than 32 bits': [10, ...varint(2n ** 40n)],
   }
-  test.each(Object.entries(malformed))('%s', (_, bytes) => {
+  test.each(Object.entries(malformed))('%s is rejected', (_, bytes) => {
     expect(fault(bytes)).toMatch(/^the message is not a valid RateLimitRequest: .* \(byte \d+\)$/)
   })
 
-  test('the replacement character is valid if the client sent it', () => {
+  test('a replacement character that the client sent is accepted', () => {
     expect(read(stringField(1, 'a\ufffd')).domain).toBe('a\ufffd')
     expect(read(stringField(1, '\ufeffa')).domain).toBe('\ufeffa')
   })

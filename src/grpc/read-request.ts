@@ -1,5 +1,5 @@
 // Parses Envoy's RateLimitRequest v3 by the rules of protobuf: fields in any order, the last value
-// wins, messages merge, unknown fields are skipped. Decides no limits.
+// wins, messages merge, unknown fields are skipped. Does not decide on limits.
 import {
   type Descriptor,
   DESCRIPTORS_MAX,

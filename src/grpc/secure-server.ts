@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:tls'
 import { OperatorError } from '../process/role.ts'
 import { readTlsFiles, type TlsFiles, watchTlsFiles } from '../process/tls-files.ts'
 
-/** A server, and the function that stops the watch of its files. */
+/** A server, and the function that stops watching its files. */
 export interface SecureServer {
   readonly server: Server
   readonly stopWatching: () => Promise<void>
@@ -14,7 +14,7 @@ const minVersion = 'TLSv1.2'
 
 /**
  * Creates the server; with `files.authorities`, clients need a certificate. `onError` is called if
- * changed files cannot be used: the last valid ones stay. Throws OperatorError.
+ * changed files cannot be used: the last valid ones stay in use. Throws OperatorError.
  */
 export async function createSecureServer(
   files: TlsFiles,

@@ -28,13 +28,16 @@ export interface GrpcServeDeps extends CallDeps {
   readonly config: GrpcConfig
   /** Called with errors outside of calls, such as an unreadable certificate. */
   readonly onError: (error: unknown) => void
-  /** Called when a bound of the process rejects an amount, or closes a connection. */
+  /** Called when a bound of the process rejects an acquisition, or closes a connection. */
   readonly onShed?: (kind: BoundKind) => void
   /** How long `close` waits for calls in flight. @default 4000 */
   readonly closeMsMax?: number
 }
 
-/** Above the transport's own, fairer bound; also bounds the connections in a TLS handshake. */
+/**
+ * Maximum number of connections, including those in a TLS handshake. It is higher than the bound of
+ * the transport, which is fairer and therefore takes effect first.
+ */
 const CONNECTIONS_MAX = 5000
 const CLOSE_MS_MAX = 4000
 /** Timeout of the probe that checks whether a unix socket is in use. */
@@ -62,7 +65,7 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
     await stopWatching?.()
     throw error
   }
-  server.on('error', onError) // a connection cannot be accepted
+  server.on('error', onError) // emitted if a connection cannot be accepted
   const address = server.address()
   return {
     port: typeof address === 'object' ? (address?.port ?? 0) : 0,
@@ -136,7 +139,9 @@ async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found === undefined) return
   if (!found.isSocket()) {
-    throw new OperatorError(`GRPC_UDS must not name an existing file: current value is ${path}`)
+    throw new OperatorError(
+      `GRPC_UDS must name a unix socket, or a path that does not exist: current value is ${path}`,
+    )
   }
   if (await isServed(path)) {
     throw new OperatorError(

@@ -1,9 +1,9 @@
-// The listener's settings have the defaults of envoyproxy/ratelimit; each invalid one is reported.
+// The listener's settings have the defaults of envoyproxy/ratelimit; an invalid one is rejected.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../config/config.ts'
 import { grpcSettings } from './settings.ts'
 
-test('defaults', () => {
+test('unset settings have the defaults', () => {
   expect(parseConfig(grpcSettings, {})).toEqual({
     GRPC_HOST: '0.0.0.0',
     GRPC_PORT: 8081,

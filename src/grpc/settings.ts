@@ -48,7 +48,7 @@ export const grpcDependentSettings = dependentSettings(tlsSettings, (config) => 
   return [...findMissingTls(config), ...files]
 })
 
-/** The problems of TLS settings that require others. */
+/** The problems of TLS settings that require other settings. */
 export function findMissingTls(config: ConfigOf<typeof tlsSettings>): string[] {
   const problems: string[] = []
   if (config.GRPC_SERVER_TLS_CERT === '' || config.GRPC_SERVER_TLS_KEY === '')

@@ -1,5 +1,5 @@
 // A call of ShouldRateLimit: parses the request, decides, and encodes the response. Every error
-// results in a response, without the cause if it is a defect. Independent of transports.
+// results in a response, which omits the cause of a defect. Independent of transports.
 import { type DecideLimits, LimitRequestError } from '../limits/verdict.ts'
 import { readRequest } from './read-request.ts'
 import type { UnaryResponse } from './http2/status-codes.ts'

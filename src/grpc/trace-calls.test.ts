@@ -45,7 +45,7 @@ test.each([
   expect(spans.recorded[0]?.failure).toBe(failure)
 })
 
-test('a span also ends if the method throws', async () => {
+test('a span ends even if the method throws', async () => {
   const spans = recordSpans()
   const method = () => Promise.reject(new Error('no'))
   await expect(traceCalls(method, spans)(headersOf('sampled'))(message)).rejects.toThrow('no')

@@ -8,7 +8,7 @@ import type { UnaryMethod } from './unary-call.ts'
 /** Status codes that are not failures of the service. */
 const callerCodes: ReadonlySet<string> = new Set(['OK', 'INVALID_ARGUMENT', 'NOT_FOUND'])
 
-/** Returns, for the headers of a call, the method that handles it. */
+/** Creates the function that returns the method to call, given the headers of the call. */
 export function traceCalls(
   method: UnaryMethod,
   spans: Spans | undefined = installedSpans(),

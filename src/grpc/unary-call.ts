@@ -15,7 +15,7 @@ export interface UnaryDeps {
   readonly onDefect: (error: unknown) => void
 }
 
-/** A message spends 1 of the abuse budget for each of this many bytes. */
+/** A message spends one unit of the abuse budget per this many bytes. */
 const LARGE_BYTES = 32 * 1024
 /**
  * Memory of a message while its call is decided, as counted in the budget: 0 below HELD_BYTES_MIN,

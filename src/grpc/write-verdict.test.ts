@@ -1,4 +1,4 @@
-// Verdicts are encoded as protobufjs decodes them, for all lengths.
+// protobufjs decodes every encoded verdict to the original, for strings and lists of any length.
 import { expect, test } from '@jest/globals'
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
@@ -102,7 +102,7 @@ function statusOf(status: Verdict['statuses'][number]): object {
   }
 }
 
-/** Without the members that protobufjs adds, and with `__proto__` as an ordinary member. */
+/** The value without the members that protobufjs adds; `__proto__` is an ordinary member. */
 const plain = (value: unknown) => JSON.stringify(sorted(JSON.parse(JSON.stringify(value))))
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)

@@ -1,6 +1,6 @@
-// Handles the requests of each connection one by one. Node.js parses pipelined requests as they
-// arrive: each is handled after the previous response, in a separate turn, or one client could
-// occupy the event loop for seconds; and only a few wait, or one client could fill the memory.
+// Handles the requests of each connection one by one, although Node.js parses pipelined requests as
+// they arrive. Each is handled in a separate turn after the previous response, so that one client
+// cannot occupy the event loop for seconds. The number of waiting requests is bounded.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { closesAfterResponses } from './handle-client-error.ts'

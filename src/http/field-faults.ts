@@ -31,7 +31,7 @@ export function invalidRequest(
   return { name: 'invalid-request', detail, errors }
 }
 
-/** A fault as a complete sentence; a detail without a member already is one. */
+/** A fault as a complete sentence; a detail without a member is a sentence already. */
 function sentenceOf({ pointer, detail }: FieldFault, members: readonly string[]): string {
   if (pointer === '') return detail
   const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')

@@ -20,8 +20,8 @@ const problemOfError: Readonly<Record<string, Problem>> = {
 
 /**
  * Writes a problem document to a connection whose next bytes are not a request, and closes it. If
- * complete requests before them await responses, those are sent and no problem is: the client would
- * assign it to one of them.
+ * earlier requests still await responses, only these responses are sent: the client would take the
+ * problem for one of them.
  */
 export function handleClientError(given: {
   readonly error: NodeJS.ErrnoException

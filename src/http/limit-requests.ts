@@ -20,7 +20,7 @@ export interface Limited {
 
 /** The limits that the routes apply. */
 export interface RequestLimits {
-  /** Counts a create request of a client with the API key of this name, if it has one. */
+  /** Counts a create request; `apiKeyName` is the name of the client's API key, if it has one. */
   onCreate(req: IncomingMessage, apiKeyName?: string): Limited
   /** Counts a report of abuse. */
   onReport(req: IncomingMessage): Limited
@@ -103,7 +103,7 @@ export function rateLimited({ rule, retryAfterSeconds }: ReportedLimit): Problem
   }
 }
 
-/** Sets the headers on a response before its own are written. */
+/** Sets the headers on a response whose own headers are not written yet. */
 export function setLimitHeaders(res: ServerResponse, limited: Limited): void {
   if (limited.headers === undefined) return
   const { limit, remaining, reset } = limited.headers

@@ -8,7 +8,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { lingeringClose } from './lingering-close.ts'
 
-test('after the last response, the server reads that the client has closed', async () => {
+test('after the last response, the server detects that the client has closed', async () => {
   const server = createServer((_, res) => res.end('x'))
   const events: string[] = []
   const connected = once(server, 'connection').then(async ([socket]) => {

@@ -39,8 +39,8 @@ export function lingeringClose(socket: Duplex): void {
     discarded += length
     if (discarded >= DISCARDED_BYTES_MAX) socket.destroy()
   })
-  // Until the response is sent; destroyStalled handles a client that reads none. Only after the
-  // listener has detached the parser, which stops reads of its own on a pause and never resumes.
+  // Paused until the response is sent; destroyStalled closes a client that does not read it. Paused
+  // only after the parser is detached: a pause would stop the parser's own reads permanently.
   socket.pause()
   socket.end(() => {
     const timer = setTimeout(() => {

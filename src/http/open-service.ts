@@ -14,9 +14,9 @@ export interface Service extends Omit<Process, 'cleanups'> {
   readonly onTaskError: (task: string) => (error: unknown) => void
   /** Adds a step to run once the ports have drained; the last one added runs first. */
   onStop(stop: Stop): void
-  /** Marks the process ready and logs it. */
-  ready(also: Readonly<Record<string, unknown>>): void
-  /** The same once `dependency` resolves; if it rejects, the process exits. */
+  /** Marks the process ready, and logs that with these fields. */
+  ready(fields: Readonly<Record<string, unknown>>): void
+  /** Calls `ready` without fields once `dependency` resolves; if it rejects, the process exits. */
   readyAfter(dependency: Promise<unknown>): void
   /** Drains the ports, then runs the steps of `onStop`. */
   readonly stop: Stop
@@ -65,10 +65,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const stopping = new AbortController()
   let isStopping = false
   let wasReady = false
-  const ready = (also: Readonly<Record<string, unknown>>) => {
+  const ready = (fields: Readonly<Record<string, unknown>>) => {
     wasReady = true
     health.markReady()
-    log.info({ ...ports, ...also }, 'ready')
+    log.info({ ...ports, ...fields }, 'ready')
   }
   log.debug(ports, 'listening')
   return {

@@ -45,7 +45,7 @@ test.each([
       'text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,*/*;q=0.2',
     openMetrics,
   ],
-])('%s', async (_, accept, type) => {
+])('the format for %s', async (_, accept, type) => {
   const response = await fetch(url, { headers: { Accept: accept } })
   const page = await response.text()
   expect([response.status, response.headers.get('content-type')]).toEqual([200, type])

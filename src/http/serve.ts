@@ -50,7 +50,7 @@ const KEEP_ALIVE_MS = 60_000
 const HEADERS_MS_MAX = 10_000
 const REQUEST_MS_MAX = 20_000
 const TIMEOUT_CHECK_MS = 1000
-/** A client that reads no byte of its response for one to two of these is disconnected. */
+/** A client that reads nothing for one to two of these intervals is disconnected. */
 const STALL_MS_MAX = 21_000
 /** A check after more than this many intervals is overdue. */
 const OVERDUE_INTERVALS = 1.2
@@ -86,7 +86,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     headersTimeout: HEADERS_MS_MAX,
     requestTimeout: REQUEST_MS_MAX,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    requireHostHeader: false, // checked in `dispatch`, which responds with a problem document
+    requireHostHeader: false, // `hostFault` checks it; the response is a problem document
   })
   server.maxConnections = CONNECTIONS_MAX
   // A client that half-closes the connection after its request still gets its response.
@@ -246,7 +246,7 @@ function trackConnections(server: Server): ReadonlySet<Socket> {
 }
 
 /**
- * Destroys connections with pending writes without progress between two checks. A timer per
+ * Destroys connections whose pending writes have not progressed since the last check. A timer per
  * connection, reset by every byte, would cost 6 % of a redirect.
  */
 function destroyStalled(
@@ -288,7 +288,7 @@ async function drainConnections(
     const waitedMs = performance.now() - startedMs
     if (waitedMs > msMax) for (const socket of connections) socket.destroy()
     else if (waitedMs > DRAIN_IDLE_MS) {
-      // After a pause of this process, unread requests may be pending: not idle connections.
+      // If this process was paused, a connection that seems idle may have an unread request.
       await whenRead()
       server.closeIdleConnections()
       // Node.js does not count connections that never sent a byte as idle.

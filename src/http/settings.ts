@@ -20,14 +20,14 @@ export const baseUrlSetting: Setting<string | undefined> = {
   schema: originSchema.optional(),
 }
 
-/** The same for a process behind an edge, which has no usable default. */
+/** BASE_URL of a process behind an edge: required, because no default would be right. */
 export const publicBaseSetting: Setting<string> = {
   ...baseUrlSetting,
   fallback: 'required',
   schema: originSchema,
 }
 
-/** The same for problem documents only; without it they contain just the path. */
+/** BASE_URL of a process that uses it only in problem documents; unset: they have just the path. */
 export const problemBaseSetting: Setting<string> = {
   about: 'public base URL of the problem types in error responses',
   allowed: 'an http:// or https:// URL without path, query or user',

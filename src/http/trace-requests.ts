@@ -41,7 +41,7 @@ function startSpan(spans: Spans, req: IncomingMessage): OpenSpan | undefined {
 function spanStartOf(req: IncomingMessage): SpanStart {
   const method = req.method ?? ''
   const id = requestIdFrom(req.headers['x-request-id'])
-  req.headers['x-request-id'] = id // the response has the same id, also a generated one
+  req.headers['x-request-id'] = id // the response gets the same id, even if it was generated here
   return {
     name: method,
     attributes: {
@@ -65,7 +65,7 @@ function endSpan(span: OpenSpan, req: IncomingMessage, res: ServerResponse): voi
   span.end()
 }
 
-/** The pattern of the path: Express has its own; fast paths handle creates and codes. */
+/** The pattern of the path. Express has those of its routes; creates and codes have a fast path. */
 function routeOf(req: IncomingMessage & { route?: { path?: unknown } }): string | undefined {
   const { path } = req.route ?? {}
   if (typeof path === 'string') return path

@@ -41,7 +41,7 @@ const CREDENTIALS_MS_MAX = 10_000
 
 /**
  * Opens access with KUBECONFIG, or with the pod's service account if it is unset. Throws
- * OperatorError if neither can be read.
+ * OperatorError if these cannot be read.
  */
 export async function openAccess(
   config: Partial<

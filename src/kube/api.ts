@@ -60,7 +60,7 @@ const NEWLINE = 0x0a
 /** A longer Retry-After is reduced to this. */
 const RETRY_AFTER_MS_MAX = 60_000
 
-/** A response is too long; a page with fewer objects may not be. */
+/** A response is too long; a page with fewer objects can be short enough. */
 export class ResponseTooLong extends KubeError {
   constructor() {
     const message = 'a response of the API server is too long'

@@ -7,7 +7,7 @@ export type NewCondition = Omit<Condition, 'lastTransitionTime' | 'observedGener
 /** The API server rejects longer messages. */
 const MESSAGE_CHARACTERS_MAX = 1024
 
-/** Adds times to `current`; a condition with an unchanged status keeps that of `previous`. */
+/** Adds times to `current`; a condition with an unchanged status keeps its time in `previous`. */
 export function mergeConditions(
   previous: readonly Condition[],
   current: readonly NewCondition[],

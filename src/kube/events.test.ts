@@ -57,7 +57,7 @@ const dropped = async (reason: string) => {
 }
 const methods = () => calls.map(({ method }) => method).join(' ')
 
-test('a duplicate event within ten minutes of the last is counted, once a minute', async () => {
+test('a duplicate within ten minutes is counted; a count is written once a minute', async () => {
   emit('one')
   nowMs += MINUTE_MS - 1
   emit('one')
@@ -66,7 +66,7 @@ test('a duplicate event within ten minutes of the last is counted, once a minute
   nowMs += 1
   emit('one') // a minute after the event was written
   nowMs += MINUTE_MS - 1
-  emit('one') // less than a minute after the count was
+  emit('one') // less than a minute after the count was written
   await events.flush()
   expect(methods()).toBe('POST PATCH')
   expect(calls[1]?.body).toMatchObject({ series: { count: 3 } })
@@ -100,7 +100,7 @@ test('a system clock that is set back does not prevent writes of events and coun
   expect(calls[2]?.body).toMatchObject({ eventTime })
 })
 
-test('another note or another object is a separate event', async () => {
+test('an event with another note or another object is separate', async () => {
   emit('one')
   emit('two')
   emit('one', { uid: 'v' })
@@ -198,7 +198,7 @@ test('an event that was not written is created by a duplicate one minute later',
   expect(created?.metadata).toEqual(failed?.metadata)
 })
 
-test('an event that was deleted is created by the second duplicate after it', async () => {
+test('a deleted event is created by the second duplicate after the deletion', async () => {
   const statuses = [200, 404, 200, 200]
   respond = () => {
     const status = statuses.shift() ?? 500
@@ -213,7 +213,7 @@ test('an event that was deleted is created by the second duplicate after it', as
   expect([methods(), await dropped('failed')]).toEqual(['POST PATCH POST PATCH', 1])
 })
 
-test('an event has a deadline, and no field exceeds the bounds of the API server', async () => {
+test('a write has a deadline, and no field exceeds the bounds of the API server', async () => {
   emit('x'.repeat(2000), { name: 'o'.repeat(253) })
   await events.flush()
   const { body, msMax } = calls[0] ?? {}

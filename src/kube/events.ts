@@ -56,7 +56,7 @@ interface Series {
   count: number
   lastAtMs: number
   writtenAtMs: number
-  /** Whether the last write shows that the event exists: the next one updates or creates it. */
+  /** Whether the event exists, as far as responses show; if not, the next write creates it. */
   isCreated: boolean
 }
 

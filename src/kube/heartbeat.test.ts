@@ -19,7 +19,7 @@ async function* silent(): AsyncGenerator<string, void> {
   yield await never()
 }
 
-test('a heartbeat is stale after its bound, and not once stopped', async () => {
+test('a heartbeat is stale after its bound, unless it is stopped', async () => {
   const scheduler = createFakeScheduler()
   const heartbeat = createHeartbeat(scheduler, 1000)
   await scheduler.advance(5000)
@@ -36,7 +36,7 @@ test('a heartbeat is stale after its bound, and not once stopped', async () => {
   expect(heartbeat.isStale()).toBe(false)
 })
 
-test('work that exceeds its deadline is abandoned; errors before it are thrown', async () => {
+test('work that exceeds its deadline is abandoned; errors before that are thrown', async () => {
   const scheduler = createFakeScheduler()
   const waiting = completesWithin(scheduler, 1000, never())
   await scheduler.advance(1000)

@@ -55,7 +55,7 @@ test('a leader does not release a Lease that another holds', async () => {
   expect(world.spec()).toMatchObject({ holderIdentity: 'two', leaseDurationSeconds: 15 })
 })
 
-test('a stop that aborts a renewal releases the Lease, even if it is applied later', async () => {
+test('a stop releases the Lease, even if the renewal that it aborts is applied later', async () => {
   // The renewal is applied between the GET and the PUT of the release.
   const delayed = [{}, {}, { requestMs: 500 }, {}, { requestMs: 300 }]
   const one = world.add('one', calls(delayed))
@@ -121,7 +121,7 @@ test('a stop that aborts an acquisition releases the Lease that it acquired', as
   expect(one.calls.map(({ method }) => method)).toEqual(['GET', 'PUT', 'GET', 'PUT'])
 })
 
-test('a stop that aborts an acquisition which the server has not received only reads', async () => {
+test('a stop only reads the Lease if the aborted write did not reach the server', async () => {
   const one = world.add('one', calls([{}, LOST]))
   await world.advance(300)
   one.stop()

@@ -24,8 +24,8 @@ test('a renewal counts from its request, not from its response', async () => {
   expect(two.reported).toHaveLength(1)
 })
 
-test('the wait for a Lease starts at the response that reports it, not its request', async () => {
-  world.add('one', ({ nth }) => (nth <= 6 ? {} : LOST)) // the last renewal is that of 8 s
+test('the wait for a Lease starts at the response to a read, not at its request', async () => {
+  world.add('one', ({ nth }) => (nth <= 6 ? {} : LOST)) // the last renewal is at 8 s
   await world.advance(500)
   // Its first GET reaches the server only after that renewal.
   const two = world.add('two', calls([{ requestMs: 8000 }]))
@@ -42,7 +42,7 @@ test('every observed renewal restarts the wait for the Lease', async () => {
   expect([world.leaders(), two.reported, world.overlaps]).toEqual([['one'], [], []])
 })
 
-test('a renewal without a response ends leadership when the previous one expires', async () => {
+test('leadership without responses to renewals ends when the last renewal expires', async () => {
   const one = world.add('one', calls([{}, {}, {}], { responseMs: Infinity }))
   await world.advance(11_900)
   expect([one.reported, world.leaders(), await one.gauge()]).toEqual([['won 0'], ['one'], 1])
@@ -69,7 +69,7 @@ test('a renewal that arrives after another acquired the Lease changes nothing', 
   expect([one.reported.at(-1), two.reported.length]).toEqual(['lost 10000', 1])
 })
 
-test('a renewal that was applied but returned 500 is not lost', async () => {
+test('a leader keeps leading if a renewal is applied but returns 500', async () => {
   const one = world.add('one', calls([{}, {}, { failsWith: 500 }]))
   await world.advance(30_000)
   expect([one.reported, world.leaders(), one.warnings]).toEqual([
@@ -170,7 +170,7 @@ test('two candidates never lead concurrently, and one leads once the server reco
       let isHealthy = false
       let calls = 0
       let wallReads = 0
-      // No two renewals have the same time: one that changes nothing keeps the Lease's version.
+      // Renewals have different times: a write without a change keeps the Lease's version.
       world.wallMs = () => {
         const stepMs = 1000 * (wallSteps[wallReads % wallSteps.length] ?? 0)
         return 1e9 + stepMs + wallReads++

@@ -165,7 +165,7 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
   const path = pathOf(LEASES, { namespace, name })
   let observed: { readonly version: string; readonly atMs: number } | undefined
   let latest: Lease | undefined
-  /** Whether this candidate may hold the Lease, as far as the responses to its writes show. */
+  /** Whether this candidate has sent a write, and therefore may hold the Lease. */
   let mayHold = false
   const observe = (lease: Lease | undefined) => {
     latest = lease
@@ -209,7 +209,7 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
     async release(): Promise<void> {
       const bounds = { msMax: RELEASE_MS_MAX }
       for (let attempts = 1; ; attempts++) {
-        // The stop may have aborted a write that the server applied: re-read it.
+        // The stop may have aborted a write that the server applied: re-read the Lease.
         if (latest === undefined) observe(await readLease(api, path, bounds))
         const before = latest?.spec
         if (before?.holderIdentity !== identity) return

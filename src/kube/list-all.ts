@@ -18,12 +18,12 @@ export interface ListOptions<T extends KubeObject> {
   readonly fieldSelector?: string
   /** Requests only the metadata of the objects: the server sends nothing else. @default false */
   readonly isMetadataOnly?: boolean
-  /** Objects of one page, unless they are too large. @default 500 */
+  /** Maximum number of objects in a page; reduced if a page is too long. @default 500 */
   readonly pageObjects?: number
   readonly cache: Pick<ObjectCache<T>, 'replace'>
   /** Selects the fields to cache; `managedFields` has already been removed. */
   readonly trim: (object: KubeObject) => T
-  /** Called for each page, also for one that is too long. */
+  /** Called for each page, even for one that is too long. */
   readonly onPage: () => void
 }
 
@@ -38,7 +38,7 @@ export function selectorsOf({
   }
 }
 
-/** The media type of the metadata of objects: of a watch, or of a `List`. */
+/** The media type for metadata only: of single objects, as in a watch, or of a `List`. */
 export function metadataType(suffix: '' | 'List'): string {
   return `application/json;as=PartialObjectMetadata${suffix};g=meta.k8s.io;v=v1`
 }
@@ -52,7 +52,7 @@ export async function listAll<T extends KubeObject>(
     try {
       return await listPages(options, { signal, limit })
     } catch (error) {
-      // The objects are large. A token is valid only with its limit, so the list starts over.
+      // Smaller pages may fit. A token is valid only with its limit, so the list starts over.
       if (!(error instanceof ResponseTooLong) || limit === 1) throw error
       options.onPage()
     }
@@ -98,7 +98,7 @@ async function listPages<T extends KubeObject>(
   throw listError('the list was aborted', 'Aborted')
 }
 
-/** An object without the record of its managers, which nothing reads. */
+/** Removes the record of an object's managers, because nothing reads it. */
 export function withoutManagedFields(object: KubeObject): KubeObject {
   const { managedFields, ...metadata } = object.metadata as KubeObject['metadata'] & {
     managedFields?: unknown

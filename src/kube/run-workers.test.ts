@@ -49,7 +49,7 @@ function start(
   return { scheduler, metrics, queue, recorded, stop }
 }
 
-test('workers requeue failed keys, not terminal ones, and survive a defect', async () => {
+test('workers retry failed keys except after terminal errors, and survive a defect', async () => {
   const { queue, scheduler, metrics } = open()
   const reconciled: string[] = []
   const working = runWorkers(

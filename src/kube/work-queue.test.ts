@@ -154,7 +154,7 @@ test('100,000 keys may be queued, including readded ones; one more is a defect',
     queue.add('one too many')
   }).toThrow('more than 100000 keys are queued')
   await queue.take()
-  queue.add('one too many') // not full
+  queue.add('one too many') // the queue is not full
   expect(queue.depth()).toBe(99_999)
 })
 
@@ -167,7 +167,7 @@ test('100,000 keys may be delayed; one of them may be moved earlier', async () =
   queue.addAfter('k99999', 10)
   await scheduler.advance(10)
   expect([queue.depth(), await queue.take()]).toEqual([1, 'k99999'])
-  queue.addAfter('one too many', 1) // not full
+  queue.addAfter('one too many', 1) // the queue is not full
 })
 
 test('old failures do not change the delays of new ones', async () => {

@@ -39,7 +39,7 @@ export interface WorkQueue {
   readonly updateMetrics: () => void
 }
 
-/** client-go's limits: 5 ms, doubled at each failure of a key; 10 per second for all keys. */
+/** client-go's delays: 5 ms, doubled at each failure of a key; all keys: 10 retries per second. */
 const FAILED_MS_FIRST = 5
 const FAILED_MS_MAX = 1_000_000
 const FAILED_PER_SECOND = 10
@@ -75,11 +75,11 @@ export function createWorkQueue(deps: QueueDeps): WorkQueue {
 
 /** The keys that are queued, and those that workers process. */
 function createKeys({ name, scheduler, metrics }: QueueDeps) {
-  /** In order of arrival, with the arrival time. */
+  /** Waiting keys in order of arrival, with the arrival time. */
   const queued = new Map<string, number>()
-  /** With the time at which a worker took them. */
+  /** Keys that workers process, with the time at which a worker took them. */
   const processing = new Map<string, number>()
-  /** Added while a worker processes them. */
+  /** Keys that were added while a worker processes them. */
   const readded = new Set<string>()
   const takers: ((key: string | undefined) => void)[] = []
   let isShutDown = false

@@ -75,17 +75,17 @@ export interface Algorithm {
   readonly denyConsumesByDefault: boolean
   /** Maximum hits of a limit; at most REQUESTS_MAX. */
   readonly maxRequests: number
-  /** The reason why it cannot count this limit, as `cannot …`; `undefined` if it can. */
+  /** Why the algorithm cannot count this limit, as `cannot …`; `undefined` if it can. */
   checkLimit(limit: Limit): string | undefined
   /** The numbers that its script reads as `limit[1]`, `limit[2]`…; cached for each limit. */
   scriptNumbers(limit: Limit): readonly number[]
   /** Whether used hits drain at a constant rate; otherwise they expire with their window. */
   readonly drains: boolean
-  /** How long a refund of these hits cannot reduce the count of a later window. */
+  /** Time during which a refund of these hits cannot reduce the count of a later window. */
   refundableUs(decision: Decision, limit: Limit): number
   /**
-   * A lower bound of the hits that remain `elapsedUs` after this decision if none is counted since,
-   * from the decision alone, without the state.
+   * A lower bound of the hits that remain `elapsedUs` after this decision if no hit is counted in
+   * between; computed from the decision alone, without the state.
    */
   remainingAfter(
     decision: Pick<Decision, 'remaining' | 'resetUs'>,

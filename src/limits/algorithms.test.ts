@@ -111,7 +111,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       )
     })
 
-    test('a retry after the reported wait is admitted, a microsecond earlier it is denied', () => {
+    test('a retry is admitted after the reported wait, and denied a microsecond earlier', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
@@ -176,7 +176,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       )
     })
 
-    test('never reports more hits than remain later', () => {
+    test('remainingAfter() never returns more hits than remain at that time', () => {
       const elapsed = fc.integer({ min: 0, max: 2 ** 33 })
       const property = fc.property(limits, steps, elapsed, (parameters, history, elapsedUs) => {
         const limit = limitOf(parameters)

@@ -16,7 +16,7 @@ export const algorithms: readonly Algorithm[] = [
   leakyBucket,
 ]
 
-/** The algorithm of rules that name none, and of overrides; counts like envoyproxy/ratelimit. */
+/** The algorithm of rules without one, and of overrides; counts like envoyproxy/ratelimit. */
 export const defaultAlgorithm: Algorithm = fixedWindow
 
 /** The algorithm with this name in rules. */

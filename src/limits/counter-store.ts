@@ -9,14 +9,14 @@ export type Veto = 'alone' | 'together' | 'never'
 
 /** An update of one counter: the hits to count in it, by the algorithm of its rule. */
 export interface CounterUpdate {
-  /** Identifies the counter by rule, value and window; no two rules share one. */
+  /** Identifies the counter by rule, value and window; no two rules have the same key. */
   readonly key: string
   readonly algorithm: Algorithm
   readonly limit: Limit
   /** Hits, from -(2^32 - 1) to 2^32 - 1; 0 only reads the counter, a negative number refunds. */
   readonly hits: number
   readonly veto: Veto
-  /** Whether its window is at most a second, so that it may be in a separate Redis. */
+  /** Whether its window is at most a second: the counter may then be in a separate Redis. */
   readonly isPerSecond: boolean
 }
 

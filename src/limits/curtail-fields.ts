@@ -10,9 +10,9 @@ const MESSAGE_FIELDS = ['key', 'value', 'descriptors', 'metadata']
 const limitFields = ['rate_limit', 'rate_limits']
 
 /**
- * Applies the metadata of a descriptor to its fields: those under Curtail's key replace the fields
- * of the message, where `rate_limit` is merged field by field, and the rest becomes the field
- * `metadata`. Ignores fields that are null.
+ * Applies the metadata of a descriptor to its fields: fields under Curtail's key replace those of
+ * the message (`rate_limit` is merged field by field), and the rest becomes the field `metadata`.
+ * Ignores fields that are null.
  */
 export function applyMetadata(
   fields: Map<string, MapNode['entries'][number]>,
@@ -59,7 +59,7 @@ function limitOf(node: YamlNode): YamlNode {
   return node.kind === 'map' ? withoutNulls(node) : node
 }
 
-/** The limit of the message with our fields. `window` replaces `unit`, which others may need. */
+/** The message's limit with our fields. `window` replaces `unit`, which other servers may need. */
 function mergeLimit(sent: YamlNode | undefined, own: YamlNode): YamlNode {
   if (sent?.kind !== 'map' || own.kind !== 'map') return own
   const names = own.entries.map(nameOf)

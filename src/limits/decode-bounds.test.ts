@@ -1,4 +1,4 @@
-// Bounds while a RateLimitConfig is decoded: what exceeds them is a fault, and is not collected.
+// Bounds of decoding a RateLimitConfig: excess items are a fault, and are not kept in memory.
 import { expect, test } from '@jest/globals'
 import {
   configBytes,
@@ -20,7 +20,7 @@ const shop = (...descriptors: readonly DescriptorMessage[]): ConfigMessage => ({
   descriptors,
 })
 
-test('too many descriptors and too deep messages are faults', () => {
+test('too many descriptors, and messages that are nested too deep, are faults', () => {
   const many = shop(...Array.from({ length: 100_001 }, (_, n) => ({ key: `k${String(n)}` })))
   expect(faultsOf(many)).toEqual([expect.stringContaining('at most 100000 descriptors in total')])
   expect(faultsOf(nested(200, [34]))).toEqual([

@@ -267,7 +267,7 @@ describe('the default algorithm', () => {
   const algorithmsOf = (config: ConfigMessage, defaultAlgorithm: string) =>
     rulesOf(parse([config], { defaultAlgorithm })).map(({ algorithm }) => algorithm.name)
 
-  test('applies to limits that name none, and that it can count', () => {
+  test('applies to limits that set no algorithm, if it can count them', () => {
     const config = shop(
       { key: 'a', rateLimit: perMinute },
       { key: 'b', rateLimit: { unit: 'DAY', requestsPerUnit: 10_001 } },

@@ -33,10 +33,10 @@ export interface ConfigDecoding {
   readonly reader: WireReader
   readonly paths: NodePaths
   readonly diagnostics: Diagnostics
-  /** How many more descriptors are decoded. */
+  /** How many more descriptors may be decoded. */
   readonly left: {
     descriptors: number
-    /** How many more values of Structs are decoded. */
+    /** How many more values of Structs may be decoded. */
     values: number
   }
 }
@@ -88,7 +88,7 @@ export function keyNode(name: string, line = 1): ScalarNode {
   return node
 }
 
-/** A scalar without a value of its own. */
+/** A string or a null. */
 export function scalarNode(
   kind: 'string' | 'null',
   text: string,
@@ -182,7 +182,7 @@ function readEntry(decoding: ConfigDecoding, { at, values }: OpenStruct): void {
   values.set(key, valueNode(value))
 }
 
-/** A Value whose occurrences are being read: of different kinds the last counts, others merge. */
+/** A Value whose occurrences are being read. Structs and lists merge; the last scalar counts. */
 interface OpenValue {
   scalar: YamlNode
   struct?: OpenStruct | undefined

@@ -1,16 +1,17 @@
-// Renders what a client gets in total if Envoys admit an allowance in addition to a rule: an
-// allowance is a token bucket in each Envoy, which requests within it use instead of the rule.
+// Renders how much a client may request in total if Envoys admit an allowance in addition to a
+// rule. An allowance is a token bucket in each Envoy: the requests that it admits do not count
+// against the rule.
 import { matchDescriptor, type MatchRequest } from './match.ts'
 
 /** The allowances of one client. */
 export interface Allowances {
-  /** Their number: one for each Envoy and each of its listeners. */
+  /** Number of token buckets: one for each listener of each Envoy. */
   readonly buckets: number
   readonly burst: number
   readonly perMinute: number
 }
 
-/** The syntax of `parseAllowances`. */
+/** The syntax that `parseAllowances` accepts, for messages. */
 export const ALLOWANCES_SYNTAX = 'BUCKETS,BURST,PER_MINUTE, integers from 1 to 1000000'
 
 const COUNT_MAX = 1_000_000

@@ -3,7 +3,7 @@
 import { type Algorithm, REQUESTS_MAX } from './algorithm.ts'
 import { bucketNumbers, checkBucket, decideBucket } from './token-bucket.ts'
 
-/** State: as the token bucket's. The capacity is one hit, or the hits of the call if more. */
+/** State: that of a token bucket. The capacity is one hit, or all hits of a call with several. */
 export const leakyBucket: Algorithm = {
   name: 'leaky_bucket',
   takesBurst: false,

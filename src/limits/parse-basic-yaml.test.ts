@@ -1,5 +1,5 @@
-// Basic YAML results in the same tree as with the parser of all YAML, and any other input is left
-// to that parser.
+// The parser of basic YAML builds the same tree as the parser of all YAML, and leaves any other
+// input to it.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parseBasicYaml } from './parse-basic-yaml.ts'
@@ -37,7 +37,7 @@ describe('parseBasicYaml() parses', () => {
 
 describe('parseBasicYaml() leaves to the parser of all YAML', () => {
   test.each([
-    ['nothing', ''],
+    ['an empty file', ''],
     ['a fault of syntax', 'a: [1\n'],
     ['two documents', 'a: 1\n---\nb: 2\n'],
     ['an end of the document', 'a: 1\n...\n'],

@@ -52,7 +52,7 @@ export function parseBasicYaml(text: string): YamlNode | undefined {
   if (start?.type !== EVENT_ID.DOCUMENT || start.explicitEnd) return undefined
   const reader: Reader = { text, events, lineOf: createLineCounter(text), at: 1 }
   const root = readNode(reader)
-  // A second document would follow.
+  // Any further event belongs to a second document.
   return reader.at === events.length - 1 ? root : undefined
 }
 
@@ -90,8 +90,8 @@ function readNode(reader: Reader): YamlNode | undefined {
 }
 
 /**
- * Whether a value starts its own line, after a comment such as `#a`, without a space. The parser of
- * all YAML may then append the line after the value to it.
+ * Whether a value starts its own line after a comment without a space, such as `#a`. The parser of
+ * all YAML may then append the next line to the value.
  */
 function followsComment(text: string, { valueStart }: ScalarEvent): boolean {
   if (valueStart < 0) return false
@@ -107,7 +107,7 @@ function followsComment(text: string, { valueStart }: ScalarEvent): boolean {
   return false
 }
 
-/** A scalar in one line without escapes; `undefined` for any other, also an empty one. */
+/** A scalar in one line without escapes; `undefined` for any other, including an empty one. */
 function readScalar({ text, lineOf }: Reader, event: ScalarEvent): YamlScalar | undefined {
   const { style, valueStart, valueEnd } = event
   const isPlain = style === SCALAR_STYLE.PLAIN
@@ -152,7 +152,7 @@ function readMap(reader: Reader, { start, style }: MappingEvent): YamlNode | und
   return hasDuplicates(entries) ? undefined : { kind: 'map', line, entries, depth: depth + 1 }
 }
 
-/** Whether two keys are equal; without a set for the many small mappings. */
+/** Whether two keys are equal. Small mappings, the majority, are compared without a set. */
 function hasDuplicates(entries: readonly BasicEntry[]): boolean {
   if (entries.length > SMALL_MAP_ENTRIES_MAX) {
     return new Set(entries.map(({ key }) => key.text)).size < entries.length

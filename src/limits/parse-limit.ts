@@ -25,7 +25,7 @@ export interface ParsedLimit {
   readonly onStoreError: StoreErrorMode
 }
 
-/** What applies to a limit that does not set it. */
+/** The defaults of fields that a limit does not set. */
 export interface LimitDefaults {
   /** If false, `deny_consumes` defaults to false for every algorithm. */
   readonly denyConsumes: boolean
@@ -50,7 +50,7 @@ const windowUnitMs: Readonly<Record<string, number>> = {
 }
 const limitFields = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
-/** Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones. */
+/** Reads a limit. Adds faults to the diagnostics and replaces invalid values with valid ones. */
 export function parseLimit(fields: Fields, { denyConsumes, ...given }: LimitDefaults): ParsedLimit {
   const name = readString(fields, 'name').text
   const replaces = readReplaces(fields, name)
@@ -58,7 +58,8 @@ export function parseLimit(fields: Fields, { denyConsumes, ...given }: LimitDefa
   if (isUnlimited) checkUnlimited(fields)
   const named = readAlgorithm(fields)
   const { windowUs, unit } = isUnlimited ? noWindow : readWindow(fields)
-  const algorithm = named ?? (isUnlimited ? defaultAlgorithm : unnamed(fields, given, windowUs))
+  const algorithm =
+    named ?? (isUnlimited ? defaultAlgorithm : unsetAlgorithm(fields, given, windowUs))
   const defaults = { windowUs, denyConsumes: denyConsumes && algorithm.denyConsumesByDefault }
   const limit = isUnlimited ? undefined : readLimit(fields, algorithm, defaults)
   const onStoreError = readStoreErrorMode(fields)
@@ -102,8 +103,8 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
   })
 }
 
-/** The algorithm of a limit that names none: the default, if it can count the limit. */
-function unnamed(
+/** The algorithm of a limit that sets none: the given default, if it can count the limit. */
+function unsetAlgorithm(
   fields: Fields,
   { algorithm }: Pick<LimitDefaults, 'algorithm'>,
   windowUs: number,

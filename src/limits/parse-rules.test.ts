@@ -1,4 +1,5 @@
-// Faults of a rules file, with message and line; those of envoyproxy/ratelimit have its messages.
+// Faults of a rules file, with message and line. A fault that envoyproxy/ratelimit also reports has
+// the same message.
 import { describe, expect, test } from '@jest/globals'
 import { parseRules } from './parse-rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'

@@ -70,7 +70,7 @@ export interface ParseOptions {
   readonly mergeDomains: boolean
   /** Default of `deny_consumes` for a fixed window. @default true */
   readonly denyConsumes?: boolean
-  /** The algorithm of rules that name none, if it can count them. @default fixed window */
+  /** The algorithm of rules that set none, if it can count them. @default fixed window */
   readonly defaultAlgorithm?: string
 }
 

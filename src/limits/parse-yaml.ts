@@ -54,6 +54,7 @@ export const DEPTH_MAX = 100
 /** Maximum number of entries that `<<` copies in one file. */
 const MERGED_ENTRIES_MAX = 100_000
 
+/** Maximum number of syntax errors that are reported for one file. */
 const SYNTAX_FAULTS_MAX = 20
 const tags: Readonly<Record<string, Scalar['kind']>> = {
   'tag:yaml.org,2002:str': 'string',
@@ -218,7 +219,7 @@ function isMergeKey(key: ParsedNode | null): boolean {
   return isScalar(key) && key.source === '<<' && key.type === 'PLAIN'
 }
 
-/** The entries that `<<` merges: of one mapping, or of a list; earlier mappings take precedence. */
+/** The entries that `<<` merges, of a mapping or a list of mappings; earlier take precedence. */
 function mergedEntries(value: YamlNode, { conversion, line }: Context): readonly YamlEntry[] {
   const maps = value.kind === 'list' ? value.items : [value]
   return maps.flatMap((map) => {

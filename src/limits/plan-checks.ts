@@ -22,7 +22,7 @@ export interface Check {
 /** The checks of a call. */
 export interface Plan {
   readonly checks: readonly Check[]
-  /** By descriptor; applies only to one without a check. */
+  /** By descriptor; valid only for descriptors without a check. */
   readonly uncheckedReasons: readonly UncheckedReason[]
   readonly domainHasRules: boolean
 }
@@ -39,7 +39,7 @@ export interface PlanOptions {
 
 const SECOND_US = 1_000_000
 
-/** Plans a call. Throws LimitRequestError for a call without domain or descriptors. */
+/** Plans a call. Throws LimitRequestError for a call without a domain or without descriptors. */
 export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanOptions): Plan {
   const { domain } = request
   const { denyConsumes } = options

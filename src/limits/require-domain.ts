@@ -6,8 +6,8 @@ import type { ParsedRuleFiles } from './parse-rules.ts'
 const DOMAINS_LISTED_MAX = 10
 
 /**
- * The parsed set, or a fault in `place` if it has no rules for `domain`; '' requires nothing.
- * `path` is that of a fault in xDS resources.
+ * The parsed set, or a fault in `place` if it has no rules for `domain`, unless that is ''.
+ * `path` is the path of the fault, for xDS resources.
  */
 export function requireDomain(
   parsed: ParsedRuleFiles,

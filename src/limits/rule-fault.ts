@@ -1,7 +1,7 @@
 // Collects all faults and warnings of rule files or xDS resources, up to a bound.
 import type { RuleFault } from './rule.ts'
 
-/** Maximum number of faults of a set whose messages are kept; the others are only counted. */
+/** Maximum number of faults per set that are kept with their messages; others are only counted. */
 export const FAULTS_KEPT_MAX = 1000
 
 /** Maximum length of a message, because values in a file may be longer. */

@@ -3,7 +3,7 @@ import { counterKey } from './match.ts'
 import type { Rule } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
 
-/** 22 characters that differ between all rules of a set, and if the limit of a rule changes. */
+/** 22 characters, unique in a set of rules; they change if the limit of the rule changes. */
 export function ruleIdOf(rule: Rule): string {
   const { requests, burst } = rule.limit ?? {}
   return counterKey(rule, lengthPrefixed(String(requests)) + lengthPrefixed(String(burst)))

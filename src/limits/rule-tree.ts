@@ -22,7 +22,7 @@ export function emptyLevel(): MutableRuleLevel {
   }
 }
 
-/** The children of a descriptor without any; shared, because most descriptors have none. */
+/** The level below a descriptor without children; shared, because most descriptors have none. */
 export const noDescriptors: RuleLevel = emptyLevel()
 
 /**
@@ -56,7 +56,7 @@ export function listRules(rules: RuleSet): readonly Rule[] {
   return [...eachRule(rules)]
 }
 
-/** The same, lazily. */
+/** Generates the rules of `listRules` lazily. */
 export function* eachRule(rules: RuleSet): Generator<Rule> {
   for (const level of rules.values()) yield* rulesInSubtree(level)
 }

@@ -48,7 +48,7 @@ export interface RuleNode {
   readonly key: string
   /** Empty: any value. May contain `*` for zero or more characters. */
   readonly value: string
-  /** Apply if the last entry of the request's descriptor matches; usually one or none. */
+  /** The rules of a request whose last entry matches this node; usually one or none. */
   readonly rules: readonly Rule[]
   /** `domain.key_value.key`: the path in metrics without values of requests. */
   readonly path: string
@@ -64,13 +64,13 @@ export interface RuleNode {
 
 /** Descriptors of one depth. */
 export interface RuleLevel {
-  /** By key, then by exact value; also the values with `*`, which match themselves. */
+  /** By key, then by exact value; includes the values with `*`, which match themselves. */
   readonly exact: ReadonlyMap<string, ReadonlyMap<string, RuleNode>>
   /** Descriptors with `*`, in the order of the file. */
   readonly wildcards: readonly { readonly node: RuleNode; readonly segments: readonly string[] }[]
   /** Descriptors without a value, by key. */
   readonly any: ReadonlyMap<string, RuleNode>
-  /** Keys whose values are replaced by `sha256:<hex>` before they are matched. */
+  /** Keys whose values are replaced with `sha256:<hex>` before they are matched. */
   readonly hashedKeys: ReadonlySet<string>
   /** The hashed keys of this level and of all levels under it. */
   readonly hashedKeysInSubtree: ReadonlySet<string>

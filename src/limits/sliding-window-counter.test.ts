@@ -1,4 +1,4 @@
-// What only the sliding window counter does; the properties of all algorithms: algorithms.test.ts.
+// What is specific to the sliding window counter. algorithms.test.ts tests all algorithms.
 import { expect, test } from '@jest/globals'
 import { slidingWindowCounter } from './sliding-window-counter.ts'
 

@@ -12,7 +12,7 @@ export const slidingWindowCounter: Algorithm = {
   scriptNumbers: () => [],
   drains: false,
   refundableUs: ({ resetUs }, { windowUs }) => resetUs % windowUs || windowUs,
-  /** As if all hits were in the current window, so that they overlap the limit for longest. */
+  /** Assumes that all hits are in the current window: there they count for the longest time. */
   remainingAfter({ remaining, resetUs }, elapsedUs, { requests, windowUs }) {
     const overlapUs = Math.max(0, resetUs - elapsedUs)
     const share = Math.min(1, overlapUs / Math.max(1, Math.min(windowUs, resetUs)))
@@ -73,8 +73,8 @@ function resetOf({ windowUs, current, previous, elapsedUs }: Snapshot): number {
 }
 
 /**
- * Time until these hits fit: in the current window, or in the next one, in which its hits count as
- * those of the previous window.
+ * Time until these hits fit: in the current window, or in the next one, for which the hits of the
+ * current window are those of the previous one.
  */
 function waitUs(window: Snapshot, hits: number): number {
   const { requests, windowUs, current, elapsedUs } = window

@@ -38,7 +38,7 @@ export const slidingWindowLog: Algorithm = {
   },
 }
 
-/** The stored times; those too far ahead become the newest other one, or `nowUs` if later. */
+/** The stored times; any too far ahead become `nowUs`, or the newest other time if it is later. */
 function clampedHitTimes(input: DecisionInput): { stored: readonly number[]; isClamped: boolean } {
   const stored = input.state ?? []
   if (!isTooFarAhead(stored.at(-1) ?? 0, input)) return { stored, isClamped: false }

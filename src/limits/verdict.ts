@@ -31,7 +31,7 @@ export interface Verdict {
   readonly code: Code
   /** In the order of the descriptors. */
   readonly statuses: readonly DescriptorStatus[]
-  /** Headers for the client of the proxy, if the call is admitted and if it is denied. */
+  /** Headers for the client of the proxy, whether the call is admitted or denied. */
   readonly responseHeaders: readonly (readonly [name: string, value: string])[]
   /** Body of the proxy's own response if the call is denied. */
   readonly body: string | undefined
@@ -101,10 +101,10 @@ export function codeOf(checked: readonly CheckedLimit[], areAllQuotas: boolean):
 }
 
 /**
- * The limit to report to the client; never one in shadow mode. If the call is admitted: of the
+ * The limit to report to the client; never one in shadow mode. If the call is admitted: among the
  * limits that are not only peeked, one that denies (such as a quota), else the one with the least
- * remaining. If it is denied: the limit with the longest wait among those that
- * deny it alone, else the quota with the shortest wait.
+ * remaining. If it is denied: the limit with the longest wait among those that deny it alone, else
+ * the quota with the shortest wait.
  */
 export function reportedLimitOf(
   checked: readonly CheckedLimit[],
@@ -154,8 +154,8 @@ export function referenceLimitStateOf(
 }
 
 /**
- * Whether, for a denied call, `one` is reported instead of `other`: a limit that is not a quota
- * before a quota; else the longest wait, of quotas the shortest.
+ * Whether, for a denied call, `one` is reported instead of `other`. Limits that are not quotas have
+ * precedence over quotas; then a longer wait has precedence or, between quotas, a shorter one.
  */
 function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimit) => boolean {
   const isQuota = ({ rule }: CheckedLimit) => areAllQuotas || rule.isQuota

@@ -82,7 +82,7 @@ test.each([
     '/%25%36%31',
   ],
   ...['/%61%61%61%61%61%61%61%61%61%61%61', `/${'%61'.repeat(1000)}`, '/favicon.ico', '/a?b'],
-])('parseCodePath(%j) finds none', (path) => {
+])('parseCodePath(%j) is undefined', (path) => {
   expect(parseCodePath(path)).toBeUndefined()
 })
 

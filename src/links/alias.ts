@@ -15,7 +15,7 @@ export function isCode(text: string): boolean {
 /** The fault of an alias. */
 export type AliasFault = 'malformed' | 'reserved'
 
-/** The fault of `alias`; `undefined` if it can be claimed (reserved by a conditional insert). */
+/** The fault of `alias`; `undefined` if a client may request it: it can still be taken. */
 export function aliasFault(alias: string): AliasFault | undefined {
   if (!isCode(alias)) return 'malformed'
   return isReserved(alias) ? 'reserved' : undefined

@@ -1,4 +1,4 @@
-// The lines of a list of blocked targets: which entries they are, and which are faults.
+// The lines of a list of blocked targets: which of them are entries, and which are faults.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { ENTRY_LENGTH_MAX, parseBlockedEntry } from './blocked-entry.ts'
@@ -41,7 +41,7 @@ test.each([
 })
 
 const noEntries = ['', '   ', '\r', '# a comment', '   # evil.example', '\ufeff', '# a comment\r']
-test.each([...noEntries, '\ufeff# a comment\r'])('%j is no entry', (line) => {
+test.each([...noEntries, '\ufeff# a comment\r'])('%j is not an entry', (line) => {
   expect(parseBlockedEntry(line)).toBeUndefined()
 })
 
@@ -71,11 +71,11 @@ test.each([
   ['e|vil.example', /no valid host/],
   [`${'a'.repeat(ENTRY_LENGTH_MAX)}.example`, /more than 2048 characters/],
   [`sites.example/${'a'.repeat(ENTRY_LENGTH_MAX)}`, /more than 2048 characters/],
-])('%j is a fault', (line, fault) => {
+])('%j is rejected', (line, fault) => {
   expect(parseBlockedEntry(line)).toEqual({ fault: expect.stringMatching(fault) })
 })
 
-test('a host that skips the URL parser is the same as one that does not', () => {
+test('a host results in the same entry with and without the URL parser', () => {
   const characters = fc.constantFrom('a', '1', '.', '-', '_', 'x', '0', 'n', 'A', '%')
   const hosts = fc.array(characters, { minLength: 1, maxLength: 12 }).map((list) => list.join(''))
   let entries = 0

@@ -14,9 +14,9 @@ export interface BlockedEntry {
 /** Maximum length of an entry, in characters: no target is longer. */
 export const ENTRY_LENGTH_MAX = 2048
 
-/** Most lines: a host that is already in normal form. */
+/** A host that is already in normal form, as in most lines. */
 const normalHost = /^(?:[a-z0-9_-]+\.)+[a-z][a-z0-9_-]*$/
-/** With `s`, also if the line ends with a CR. */
+/** Has the flag `s` because `.` must match the CR at the end of a line. */
 const comment = /(?:^|\s)#.*$/s
 const scheme = /^https?:\/\//i
 const anyScheme = /^[a-z][a-z0-9+.-]*:\/\//i
@@ -48,7 +48,7 @@ export function parseBlockedEntry(line: string): BlockedEntry | { fault: string 
   return { host, path: authority.length === url.length ? undefined : path }
 }
 
-/** What is wrong with a URL without its scheme, besides its host. */
+/** The fault of an entry, without its scheme, that is found before the URL is parsed. */
 function faultOf(url: string, authority: string): string | undefined {
   if (url.length > ENTRY_LENGTH_MAX) return `has more than ${ENTRY_LENGTH_MAX} characters`
   if (/\s/.test(url)) return 'must be one host or one URL: it contains white space'
@@ -57,7 +57,9 @@ function faultOf(url: string, authority: string): string | undefined {
   if (authority.includes('*') || authority.startsWith('.')) {
     return 'must not be a pattern: a host includes all its subdomains'
   }
-  if (url.endsWith('*')) return 'must not be a pattern: a path includes all that starts with it'
+  if (url.endsWith('*')) {
+    return 'must not be a pattern: a path includes all paths that start with it'
+  }
   if (authority.includes('@')) return 'must not contain a user name or password'
   if (addressRange.test(url)) return 'must not be a range of addresses: list each one'
   if (url.includes('#')) return 'must not contain a fragment: fragments are not compared'

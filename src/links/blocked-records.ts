@@ -1,6 +1,6 @@
-// The records of a table of blocked targets. A record has flags (1 byte), the length (2 bytes), of
-// prefixes the position of the host's record (4 bytes), and the characters of the host or of the
-// path. All characters are ASCII.
+// The records of a table of blocked targets. A record consists of flags (1 byte), the length (2
+// bytes), the position of the host's record (4 bytes; only in records of prefixes), and the
+// characters of the host or of the prefix. All characters are ASCII.
 
 /** Flag of a record: the host and its subdomains are blocked. */
 export const BLOCKED = 1
@@ -52,7 +52,7 @@ export function createRecordReader(bytes: Uint8Array): RecordReader {
   }
 }
 
-/** The bytes of a record; `host` is the record of the host of a prefix. */
+/** The bytes of a record; only for a prefix, `host` is the position of its host's record. */
 export function recordOf(characters: string, host?: number): Uint8Array {
   const { length } = characters
   const start = HOST_AT + (host === undefined ? 0 : HOST_BYTES)

@@ -24,7 +24,7 @@ const LOAD_MAX = 0.75
 const SLOTS_MIN = 64
 const BYTES_MIN = 4096
 
-/** Creates an empty table with space for so many entries, and for records of so many bytes. */
+/** Creates an empty table with space for these numbers of entries and of bytes of records. */
 export function createTableBuilder(given: {
   readonly entries: number
   readonly bytes?: number
@@ -42,7 +42,7 @@ export function createTableBuilder(given: {
   let used = 0
   let records = 0
   let entries = 0
-  /** Appends a record, and stores it in the slot of the search that did not find it. */
+  /** Appends a record, and stores its position in the free slot where the search stopped. */
   const append = (record: Uint8Array): number => {
     const position = used
     probe.occupy(position)

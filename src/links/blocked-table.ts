@@ -1,27 +1,27 @@
 // The table of blocked hosts and prefixes: a hash table with open addressing whose records are the
-// entries themselves, in one byte buffer outside the heap. A record is compared completely, so that
-// no other target is blocked, whatever its hash.
+// entries themselves, in one byte buffer outside the heap. Records are compared completely, so a
+// collision of hashes never blocks another target.
 import { createRecordReader, type RecordReader } from './blocked-records.ts'
 
 /** A table, whose buffers a worker thread can transfer. */
 export interface BlockedTable {
   /** The records, and unused bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** The position of the record of each slot; their number is a power of two. */
+  /** The position of each slot's record. The number of slots is a power of two. */
   readonly slots: Uint32Array<ArrayBuffer>
-  /** Bits of the hash of each slot, so that few other records are read; 0 = the slot is free. */
+  /** Bits of each slot's hash, so that few records with other hashes are read; 0 = free slot. */
   readonly tags: Uint8Array<ArrayBuffer>
   /** The start of each hash: random, so that a list cannot contain chosen collisions. */
   readonly seed: number
 }
 
-/** Searches records, from the slot of a hash. After a search that fails, the slot is free. */
+/** Searches records, from the slot of a hash. A search that finds none stops at a free slot. */
 export interface TableProbe {
   /** Selects the first slot of a hash. */
   start(hash: number): void
   /** The record of the host from `start` to `end` of `text`, or -1. */
   findHost(text: string, start: number, end: number): number
-  /** The record of a prefix on the host of a record, or -1: the first characters of `path`. */
+  /** The record of the prefix `path.slice(0, length)` on the host with record `host`, or -1. */
   findPrefix(host: number, path: string, length: number): number
   /** Skips the slots that are not free. */
   skip(): void
@@ -34,7 +34,7 @@ export function nextHash(hash: number, character: number): number {
   return Math.imul(hash ^ character, 0x9e3779b1)
 }
 
-/** The hash of a host: from its end, so that the hashes of its parent domains come first. */
+/** The hash of a host, from its end: the hashes of its parent domains are intermediate results. */
 export function hashOfHost(host: string, seed: number): number {
   let hash = seed
   for (let i = host.length - 1; i >= 0; i--) hash = nextHash(hash, host.charCodeAt(i))

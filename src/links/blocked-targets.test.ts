@@ -14,7 +14,7 @@ function listOf(lines: readonly string[]) {
   const builder = createTableBuilder({ entries: 0, seed: SEED })
   for (const line of lines) {
     const entry = parseBlockedEntry(line)
-    if (entry === undefined || 'fault' in entry) throw new Error(`${line} is no entry`)
+    if (entry === undefined || 'fault' in entry) throw new Error(`${line} is not an entry`)
     builder.add(entry)
   }
   return { entries: builder.entries(), ...createBlockedTargets(builder.finish()) }

@@ -28,7 +28,7 @@ function classOf(characters: string): Uint8Array {
   return members
 }
 
-/** Creates the list of a table. */
+/** Creates the list whose entries are in this table. */
 export function createBlockedTargets(table: BlockedTable): BlockedTargets {
   const { bytes, seed } = table
   const probe = createTableProbe(table)
@@ -70,7 +70,7 @@ export function createBlockedTargets(table: BlockedTable): BlockedTargets {
         if ((flags & HAS_PREFIXES) === 0) return false
       }
       const target = normalTargetOf(longUrl)
-      if (target === undefined) return false // no URL: browsers cannot open it
+      if (target === undefined) return false // not a URL: browsers cannot open it
       const flags = hostFlags(target.host, 0, target.host.length)
       if ((flags & BLOCKED) !== 0) return true
       return (flags & HAS_PREFIXES) !== 0 && hasPrefix(target)

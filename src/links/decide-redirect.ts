@@ -10,7 +10,7 @@ export interface Target {
   allowedBy?: number | undefined
 }
 
-/** The target of a link that redirects until it expires; `undefined` for all other links. */
+/** The target, also if expired; `undefined` if the link is unknown, disabled or deleted. */
 export function targetOf(link: Link | undefined): Target | undefined {
   if (link === undefined || link.longUrl === null) return undefined
   if (link.disabledAtMs !== null || link.deletedAtMs !== null) return undefined

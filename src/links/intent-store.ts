@@ -24,6 +24,9 @@ export interface IntentStore {
   insertIfAbsent(intent: Intent): Promise<Intent>
   /** Serial read: the intent of the key after all writes in flight are decided. */
   readSerial(keyHash: string): Promise<Intent | undefined>
-  /** Replaces the intent's code by `to` if it is unchanged; resolves to the stored intent. */
+  /**
+   * Replaces the code of `intent` with `to` if the stored intent still equals it; resolves to the
+   * stored intent.
+   */
   move(change: { intent: Intent; to: string }): Promise<Intent | undefined>
 }

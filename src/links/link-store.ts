@@ -8,7 +8,7 @@ export interface LinkStore {
   insertIfAbsent(link: Link): Promise<string>
   /** The read of the hot path: it observes every write that resolved before. */
   find(code: string): Promise<Link | undefined>
-  /** Serial read: the record after all writes, also those of unknown outcome, are decided. */
+  /** Serial read: the record after all writes, even those of unknown outcome, are decided. */
   readSerial(code: string): Promise<Link | undefined>
   /** Disables (a time) or enables (`null`) a link; resolves to the new record, if any. */
   setDisabled(change: { code: string; disabledAtMs: number | null }): Promise<Link | undefined>
@@ -30,9 +30,9 @@ export interface ScanPage {
 /** A store whose records can be read in pages. */
 export interface ScannedStore {
   /**
-   * Reads the records that come after the code `after` in the store's fixed order, at most `max`;
-   * fewer records than `max` are the last ones. A scan returns every record that exists from its
-   * first page to its last one exactly once. The record `after` need not exist any longer.
+   * Reads the records that come after the code `after` in the store's fixed order, at most `max`; a
+   * page of fewer than `max` records is the last one. A record that exists during the whole scan is
+   * returned exactly once. The record `after` may no longer exist.
    */
   scan(page: ScanPage): Promise<readonly Link[]>
 }
@@ -46,8 +46,8 @@ export interface SweptStore {
 /** A replicated store, for reads while no majority is available. */
 export interface ReplicatedStore {
   /**
-   * Reads from any one replica. A found target is valid, because targets never change; but the
-   * replica may lack recent writes, so a miss is not reliable.
+   * Reads from any one replica. A target that is found is valid, because targets never change. A
+   * miss is not reliable, because the replica may lack recent writes.
    */
   findOnReplica(code: string): Promise<Link | undefined>
 }

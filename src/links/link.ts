@@ -5,7 +5,7 @@ import { isExpired } from './expiry.ts'
 export interface Link {
   /** The lookup key; at most 10 characters. */
   readonly code: string
-  /** The target; `null` once an operator has deleted the link. The code stays reserved. */
+  /** The target; `null` once an operator has deleted the link. The code stays taken. */
   readonly longUrl: string | null
   readonly createdAtMs: number
   readonly expiresAtMs: number | null

@@ -27,6 +27,6 @@ export interface ReportStore {
   insert(report: Report): Promise<'stored' | 'full'>
   /** Reads one report. */
   find(id: string): Promise<Report | undefined>
-  /** Reads a page, newest first; fewer reports than `max` are the last ones. */
+  /** Reads a page, newest first; a page of fewer than `max` reports is the last one. */
   list(page: ReportPage): Promise<readonly Report[]>
 }

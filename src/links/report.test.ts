@@ -12,7 +12,7 @@ test('an id contains its time', () => {
   }
 })
 
-test('ids sort by their times, and bounds of a time separate earlier and later ids', () => {
+test('ids sort by their times, and firstIdAt() sorts between earlier and later ids', () => {
   const sorted = times.flatMap((ms) => [firstIdAt(ms), newReportId(ms)])
   expect(sorted.toSorted()).toEqual(sorted)
   expect(firstIdAt(-1)).toBe(firstIdAt(0))

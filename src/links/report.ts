@@ -1,5 +1,5 @@
-// A report of abuse: what a person reports about a link. Its id contains the time of the report, so
-// that ids sort by time, and nothing about the person except what the form contains.
+// A report of abuse: what a person entered in the form about a link, and nothing else about the
+// person. Its id contains the time of the report, so that ids sort by time.
 import { randomBytes } from 'node:crypto'
 
 /** Why a link is reported. */
@@ -12,7 +12,7 @@ export type ReportReason = (typeof reportReasons)[number]
 export interface Report {
   /** From `newReportId`. */
   readonly id: string
-  /** The reported code, which need not be that of a link. */
+  /** The reported code. A link with this code need not exist. */
   readonly code: string
   readonly reason: ReportReason
   /** At most DETAILS_LENGTH_MAX characters; `null` if none were entered. */
@@ -32,11 +32,11 @@ export const DETAILS_LENGTH_MAX = 2000
 /** Maximum length of an e-mail address (RFC 5321). */
 export const CONTACT_LENGTH_MAX = 254
 
-/** Base 32 in the order of the characters' codes, without characters that look alike. */
+/** Base 32 digits in ASCII order, without characters that look alike. */
 const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 /** 45 bits of milliseconds, until the year 3084. */
 const TIME_LENGTH = 9
-/** 35 random bits: for one millisecond, since reports are few. */
+/** 35 random bits: sufficient within a millisecond, since reports are few. */
 const RANDOM_LENGTH = 7
 const idSyntax = new RegExp(`^[${DIGITS}]{${TIME_LENGTH + RANDOM_LENGTH}}$`)
 

@@ -1,7 +1,7 @@
 // Reserved words, in upper or lower case; they are never codes. An alias cannot be revoked, so a
-// word must be added here before the service serves it.
+// word must be added here before the service uses it as a path.
 
-/** First path segments that the service itself serves. http/ must not serve others. */
+/** First path segments that the service itself serves. src/http must serve no others. */
 export const servedSegments = [
   'v1',
   'docs',
@@ -20,7 +20,7 @@ const furtherWords = [
 ]
 const words = [...servedSegments, ...furtherWords].map((word) => word.replaceAll('.', '\\.'))
 
-/** Matches every reserved word. Pages use its source, with the same flag. */
+/** Matches every reserved word. The form uses its `.source`, with the flag `i`, too. */
 export const reservedWords = new RegExp(`^(?:${words.join('|')}|v[0-9]+)$`, 'i')
 
 /** Whether `code` is a reserved word. */

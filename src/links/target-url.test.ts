@@ -205,7 +205,7 @@ test.each([
   expect(parseHost(text)).toBeUndefined()
 })
 
-test('the length is limited as sent', () => {
+test('the length as sent is limited', () => {
   const base = 'http://example.com/'
   const longest = base + 'x'.repeat(TARGET_LENGTH_MAX - base.length)
   expect(parse(longest)).toEqual({ longUrl: longest })
@@ -215,14 +215,14 @@ test('the length is limited as sent', () => {
   expect(parse(dots)).toEqual({ fault: 'too-long' })
 })
 
-test('the length is also limited as stored', () => {
+test('the length as stored is limited, too', () => {
   const base = 'http://example.com/'
   const letters = Math.floor((TARGET_LENGTH_MAX - base.length) / '%C3%A4'.length)
   expect(parse(base + 'ä'.repeat(letters))).toEqual({ longUrl: base + '%C3%A4'.repeat(letters) })
   expect(parse(base + 'ä'.repeat(letters + 1))).toEqual({ fault: 'too-long' })
 })
 
-test('a stored target is visible ASCII, short enough, and not of an own host', () => {
+test('a stored target is visible ASCII, short enough, and not on a host of the service', () => {
   const targets = fc.oneof(
     fc.string({ unit: 'binary' }).map((text) => `http://example.com/${text}`),
     fc.string({ unit: 'binary' }).map((text) => `https://${text}`),

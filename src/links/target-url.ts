@@ -45,7 +45,7 @@ export function parseHost(text: string): string | undefined {
   return host === '' ? undefined : host
 }
 
-/** Whether the authority contains `@` as sent, because the parser drops empty credentials. */
+/** Whether the authority, as sent, contains `@`: the parser drops empty credentials. */
 function hasUserinfo(text: string): boolean {
   return authority.exec(text.replace(removedByParser, ''))?.[1]?.includes('@') === true
 }

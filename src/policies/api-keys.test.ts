@@ -47,7 +47,7 @@ test('a Secret has at most 1,000 keys', () => {
 const listLine = (name: string, key: string, more: object = {}) =>
   JSON.stringify({ name, creator_id: '42', hash: hashOf(key), ...more })
 
-test('a list of API keys contributes its hashes, also of expired keys', () => {
+test('a list of API keys contributes its hashes, even those of expired keys', () => {
   const lines = [
     ...['# keys of the shop', '', listLine('a', 'k-1'), '  '],
     ...[`${listLine('b', 'k-2', { expires_at: '2020-01-01T00:00:00Z' })}\r`],
@@ -60,7 +60,7 @@ test('a list of API keys contributes its hashes, also of expired keys', () => {
   expect(hashApiKeys({ 'api-keys.ndjson': '' })).toEqual({ hashes: [], problems: [] })
 })
 
-test('faulty lines of a list are a problem with their numbers and without their content', () => {
+test('faulty lines of a list are a problem that shows their numbers, not their content', () => {
   const faulty = [
     ...['curtail_plain-key', 'null', '[]', '{"hash":7}', `{"hash":"${hashOf('k')}0"}`],
     ...[`{"hash":"${hashOf('k').toUpperCase()}"}`],
@@ -72,7 +72,7 @@ test('faulty lines of a list are a problem with their numbers and without their 
   })
 })
 
-test('the hash of each line that the create pods use is used, and comments are no problem', () => {
+test('the hash of each line that the create pods use is used; comments are not a problem', () => {
   const characters = fc.constantFrom(' ', '\t', '\r', '\ufeff', '\u00a0', '\u2028', '\v', '')
   const around = fc.array(characters, { maxLength: 3 }).map((all) => all.join(''))
   const lines = fc.array(
@@ -96,7 +96,7 @@ test('the hash of each line that the create pods use is used, and comments are n
   )
 })
 
-test('of a list, at most 10,000 lines are used, and it counts as one value', () => {
+test('at most 10,000 lines of a list are used, and a list counts as one value', () => {
   const many = Array.from({ length: 10_001 }, (_, at) => listLine(`k${at}`, `k${at}`))
   const others = Array.from({ length: 999 }, (_, at) => [`k${at}`, `v${at}`] as const)
   const all = { ...Object.fromEntries(others), 'a.ndjson': `x\n${many.slice(1).join('\n')}\n` }
@@ -108,7 +108,7 @@ test('of a list, at most 10,000 lines are used, and it counts as one value', () 
   ])
 })
 
-test('whatever a list contains, only hashes of its lines are used, and no message shows it', () => {
+test('for any list, only hashes of its lines are used, and no message shows its content', () => {
   const hidden = fc.stringMatching(/^[q-z]{8,20}$/)
   const lines = fc.array(
     fc.oneof(
@@ -153,7 +153,7 @@ test('an entry selects a Secret by its name, or Secrets by all of the labels', (
   })
 })
 
-test('of more keys than can fit, the first ones are selected', () => {
+test('if not all keys can fit, the first ones are selected', () => {
   const secrets = [secret('a', {}, 'k-2', 'k-1'), secret('b', {}, 'k-1', 'k-3')]
   const all = ['k-1', 'k-2', 'k-3'].map(hashOf).sort()
   const every = { key: 'api_key', secretSelector: { matchLabels: {} } }

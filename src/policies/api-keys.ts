@@ -9,22 +9,23 @@ export const API_KEYS_LABEL = 'curtail.dev/api-keys'
 
 /** Maximum number of values of a Secret; the rest is ignored. */
 const KEYS_MAX = 1000
-/** A value whose data key ends with it is a list of API keys, which `curtail key` writes. */
+/** A data key with this suffix contains a list of API keys, as `curtail key` writes it. */
 const LIST_SUFFIX = '.ndjson'
 /** Maximum number of lines of a list; the rest is ignored. */
 const LIST_LINES_MAX = 10_000
 const EMPTY_OR_COMMENT = /^[ \t\r]*(?:#|$)/
 const LISTED_HASH = /^sha256:[0-9a-f]{64}$/
-/** The maximum length of `value` in a policy. */
+/** Maximum length of an API key: the same as of `value` in a policy. */
 const KEY_BYTES_MAX = 512
+/** Maximum number of problems, or of line numbers, in a message. */
 const LISTED_MAX = 3
 const NEWLINE = /\r?\n$/
-/** Bytes that no value of an HTTP header has. */
+/** Bytes that no value of an HTTP header can have. */
 const FORBIDDEN_IN_HEADERS = /^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/
 
 /**
  * Hashes the values of a Secret's `data`, which are base64. A list contributes the hashes that it
- * contains, also of expired keys: the create pods compare the times with their clocks.
+ * contains, even those of expired keys: the create pods check the expiry by their clocks.
  */
 export function hashApiKeys(
   data: Readonly<Record<string, string>>,

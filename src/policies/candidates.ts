@@ -1,4 +1,4 @@
-// The specs of each policy that the rules may contain: the current one, else the last accepted one.
+// The specs of each policy that the rules can contain: the current one, else the last accepted one.
 // Checks are cached: a compilation checks only what has changed since the previous one.
 import { checkPolicy, type CheckedPolicy, type GrantIndex, type Rejection } from './check-policy.ts'
 import type { AcceptedSpec, ApiKeys, Policy, PolicySpec } from './policy.ts'
@@ -15,8 +15,8 @@ export interface Candidates {
   readonly policy: Policy
   readonly current: Candidate | Rejection
   /**
-   * The last accepted spec, if it is still valid; the same object as `current` if the policy is
-   * unchanged.
+   * The last accepted spec, if it is still valid; the same object as `current` if the policy and
+   * its domain are unchanged.
    */
   readonly last: Candidate | undefined
 }
@@ -64,7 +64,7 @@ function candidatesOf(policy: Policy, check: (input: Input) => Candidate | Rejec
   let current = check(own)
   if (isUnchanged && spec.domain === undefined) {
     // An unchanged policy without spec.domain keeps the domain for which it was accepted, even if
-    // its namespace may write to further ones.
+    // its namespace may write to further domains.
     const { domain = '' } = accepted.spec
     const kept = domain === '' ? current : check({ ...own, spec: { ...spec, domain } })
     if (!('reason' in kept)) current = kept

@@ -11,7 +11,7 @@ import { writeConfig } from './write-config.ts'
 
 /** A valid policy. */
 export interface CheckedPolicy {
-  /** Its domain, even if the spec has none. */
+  /** The domain of the policy, even if its spec does not set one. */
   readonly domain: string
   readonly limits: DescriptorLimits
   /** Maximum bytes that it adds to the rules of its domain. */
@@ -61,7 +61,7 @@ export function indexGrants(grants: readonly DomainGrant[]): GrantIndex {
   }
 }
 
-/** The fields of a policy that decide the result. */
+/** The fields of a policy on which the result of its check depends. */
 type CheckInput = Pick<Policy, 'namespace' | 'spec' | 'apiKeys'>
 
 /** Checks a policy. */
@@ -103,7 +103,7 @@ function withPlaceholderKeys(limits: DescriptorLimits, count: number): Descripto
   return { ...limits, hashes: Array.from({ length: count }, hashOf) }
 }
 
-/** Checks that only the last entry references Secrets, and that the namespace may do so. */
+/** Checks that only the last entry references Secrets, has no value then, and has a grant. */
 function checkSecrets(
   { namespace, spec: { match } }: CheckInput,
   granted: readonly DomainGrant[],
@@ -113,7 +113,7 @@ function checkSecrets(
   if (at === -1) return undefined
   const entry = `spec.match[${at}]`
   if (at < match.length - 1) {
-    const message = `${entry} must not reference Secrets: only the last entry may`
+    const message = `${entry} must not reference Secrets: only the last entry can`
     return { accepted: false, reason: 'Invalid', message }
   }
   if ((match[at]?.value ?? '') !== '') {
@@ -148,7 +148,7 @@ function domainOf(
   const domain = spec.domain?.toWellFormed() ?? ''
   const [first] = domains
   if (first === undefined) {
-    const message = `namespace ${namespace} may not write to any domain`
+    const message = `namespace ${namespace} is not allowed to write to any domain`
     const cause = 'ratelimit.domains lists none'
     return { accepted: false, reason: 'NotAllowed', message: `${message}: ${cause}` }
   }
@@ -158,7 +158,7 @@ function domainOf(
     return { accepted: false, reason: 'Invalid', message: `${message}: ${quoteAll(domains)}` }
   }
   if (domains.includes(domain)) return domain
-  const message = `namespace ${namespace} may not write to domain ${quote(domain)}`
+  const message = `namespace ${namespace} is not allowed to write to domain ${quote(domain)}`
   const allowed = `it may write to ${quoteAll(domains)}`
   return { accepted: false, reason: 'NotAllowed', message: `${message}: ${allowed}` }
 }

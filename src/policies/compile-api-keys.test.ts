@@ -61,7 +61,7 @@ test('without keys, the policy is valid and its limits apply to no request', () 
   expect(matchOf(policies, 'one')).toBe('no-rule')
 })
 
-test('a policy without keys is checked as one with keys', () => {
+test('a policy without keys is checked as if it had keys', () => {
   const limits = [{ ...LIMIT, algorithm: 'SlidingWindowLog', requests: 20_000 }]
   const outcomes = outcomesOf([policy('shop/keys', { match: [partner], limits, apiKeys: keys() })])
   expect(outcomes.get('shop/keys')).toMatchObject({ accepted: false, reason: 'Invalid' })
@@ -194,7 +194,7 @@ test.each<readonly [string, readonly PolicyEntry[], ...string[]]>([
   expect(outcome).toMatchObject({ reason, message: expect.stringContaining(message) })
 })
 
-test('keys that older policies have take no bytes of the share from the others', () => {
+test('a key that an older policy has uses no bytes of the share in a younger policy', () => {
   const grants = [{ domain: 'shop', namespaces: ['shop'], apiKeys: true, bytes: 100_000 }]
   const own = Array.from({ length: 20 }, (_, at) => `own-${at}`)
   const shared = Array.from({ length: 200 }, (_, at) => `shared-${at}`)

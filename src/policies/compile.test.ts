@@ -49,7 +49,7 @@ test('policies are merged into one tree for each domain, with all their fields',
   ])
 })
 
-test('of two policies with one match, the older is accepted, and the other names it', () => {
+test('of two policies with the same match, the older is accepted; the message names it', () => {
   const both = [policy('shop/a', {}, 2), policy('shop/b', {}, 1)]
   expect(outcomeOf(both, 'shop/b')).toEqual({ accepted: true })
   expect(outcomeOf(both, 'shop/a')).toEqual({
@@ -93,7 +93,7 @@ test('of several values with *, the limiter uses the longest', () => {
 
 const long = Array.from({ length: 33 }, () => ({ key: 'k' }))
 test.each<readonly [string, Partial<PolicySpec>, string, string]>([
-  ['x/p', {}, 'NotAllowed', 'namespace x may not write to any domain'],
+  ['x/p', {}, 'NotAllowed', 'namespace x is not allowed to write to any domain'],
   ['a/p', { domain: 'shop' }, 'NotAllowed', 'it may write to "edge"'],
   ['a/p', {}, 'NotAllowed', 'spec.match must start with "tenant=a" in domain "edge"'],
   [
@@ -206,7 +206,7 @@ test.each<readonly [string, Partial<PolicySpec>]>([
   expect(compiled.version).toBe(same.version)
 })
 
-test('the last accepted spec is removed without its grant, or for an older policy', () => {
+test('the last accepted spec is removed if it lost its grant or an older policy conflicts', () => {
   const invalid = edited('n/p', { limits: [] }, {})
   const elsewhere = [{ domain: 'e', namespaces: ['n'] }]
   expect([...compile([invalid], elsewhere).active]).toEqual([])
@@ -257,7 +257,7 @@ test('a policy without a domain keeps its domain when its namespace may write to
   expect(moved.active.get('n/p')?.spec.domain).toBe('e')
 })
 
-test('the youngest policies of a namespace with more than 1,000 are rejected', () => {
+test('if a namespace has more than 1,000 policies, the youngest are rejected', () => {
   const grants = [{ domain: 'd', namespaces: ['n', 'm'] }]
   const invalid = Array.from({ length: POLICIES_MAX + 5 }, (_, at) =>
     policy(`n/${at}`, { limits: [] }, at),

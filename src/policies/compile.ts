@@ -23,19 +23,19 @@ export interface Compilation {
   /** By `namespace/name`. */
   readonly outcomes: ReadonlyMap<string, PolicyOutcome>
   /**
-   * The specs that the rules contain, by `namespace/name`: of a policy that is not accepted, the
-   * last accepted spec, if it can still be accepted.
+   * The specs that the rules contain, by `namespace/name`. For a policy that is not accepted: its
+   * last accepted spec, if that can still be accepted.
    */
   readonly active: ReadonlyMap<string, AcceptedSpec>
 }
 
 /** A compilation, with the policies by age. */
 export interface CompiledPolicies extends Compilation {
-  /** The policies; those in the rules with exactly the API keys that the rules contain. */
+  /** The policies. Those in the rules have exactly the API keys that the rules contain. */
   readonly policies: readonly Policy[]
 }
 
-/** Maximum number of policies of a namespace; the youngest are rejected without a check. */
+/** Maximum number of policies of a namespace; younger ones are rejected without a check. */
 export const POLICIES_MAX = 1000
 const VERSION_LENGTH = 32
 
@@ -122,7 +122,7 @@ interface Pass {
 interface Result {
   readonly policy: Policy
   readonly outcome: PolicyOutcome
-  /** What the rules contain of the policy. */
+  /** The spec of the policy that the rules contain, if any. */
   readonly added: Candidate | undefined
 }
 
@@ -132,7 +132,7 @@ interface Result {
  */
 const PASSES_MAX = 5
 
-/** Adds the policies, until another pass changes nothing (a fixed point) or after PASSES_MAX. */
+/** Adds the policies in passes, until one changes nothing (a fixed point) or after PASSES_MAX. */
 function addAll(grants: GrantIndex, all: readonly Candidates[]): Pass {
   let given = all
   let latest = addOnce(grants, given)
@@ -149,7 +149,7 @@ function addAll(grants: GrantIndex, all: readonly Candidates[]): Pass {
   return latest
 }
 
-/** Whether more of the share would change the outcome. */
+/** Whether more available bytes could change the outcome. */
 function lacksBytes({ reason }: PolicyOutcome): boolean {
   return reason === 'TooMany' || reason === 'KeysIgnored'
 }

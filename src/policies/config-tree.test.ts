@@ -29,7 +29,7 @@ test('configTreeOf() results in the rules and faults of the serialized policy', 
   expect(Math.min(counts.accepted, counts.rejected)).toBeGreaterThan(200)
 })
 
-/** The rules; or the faults, in no order, with the depth and the limit of their paths. */
+/** The rules; or the faults, in any order, with the depth and the limit of their paths. */
 function comparable(parsed: ParsedRuleFiles) {
   if (!('faults' in parsed)) return parsed.rules
   const faults = parsed.faults.map(({ message, path = '' }) => {

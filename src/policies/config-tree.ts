@@ -1,6 +1,6 @@
 // The tree of one policy's rules, equal to the one that the limiter decodes from their
 // RateLimitConfig. With it, a check neither serializes nor decodes the rules; decoding took
-// a third of the first compilation.
+// a third of the time of the first compilation.
 import {
   boolNode,
   keyNode,
@@ -17,7 +17,7 @@ import { type DescriptorLimits, isList, type Value } from './descriptor-limits.t
 type FieldEntry = MapNode['entries'][number]
 
 const ROOT: Position = { line: 1, depth: 0 }
-/** Lines from here on are limits; lower ones are descriptors, by their depth. */
+/** Line numbers from here on identify limits; lower ones identify descriptors, by their depth. */
 const LIMIT_LINE_MIN = 1000
 
 /** The tree of a policy. The path of a fault has its depth and the index of its limit. */

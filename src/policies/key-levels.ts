@@ -4,17 +4,17 @@ import type { DescriptorLimits } from './descriptor-limits.ts'
 
 /** The levels of all domains. */
 export interface KeyLevels {
-  /** Those of one policy, which is younger than the added ones. */
+  /** The levels of one policy, which must be younger than the policies that were added. */
   readonly of: (domain: string, limits: DescriptorLimits) => PolicyLevels
 }
 
 /** The levels of a policy. */
 interface PolicyLevels {
-  /** The key that has the other kind of values, and the policy with these values. */
+  /** An older policy that has the other kind of values for a key of this one, and that key. */
   readonly conflict: () => LevelConflict | undefined
-  /** The API keys that no older policy has, and an older policy that has others. */
+  /** The API keys that no older policy has, and an older policy with one of the remaining keys. */
   readonly ownKeys: () => OwnKeys
-  /** Adds the policy, with only these of its own API keys. */
+  /** Adds the policy, with only these API keys. */
   readonly add: (hashes: readonly string[] | undefined, policy: string) => void
 }
 
@@ -78,7 +78,7 @@ export function createKeyLevels(): KeyLevels {
   }
 }
 
-/** The entries with a value or API keys; one without a value is compatible with both kinds. */
+/** The entries with a value or API keys; an entry without them is compatible with both kinds. */
 function valuesOf(domain: string, { match, hashes }: DescriptorLimits) {
   const last = match.length - 1
   let above = JSON.stringify(domain)

@@ -46,7 +46,7 @@ export interface PolicySpec {
 export interface ApiKeys {
   /** `sha256:` and the hash of each key; sorted, without duplicates. */
   readonly hashes: readonly string[]
-  /** Further keys, which cannot fit into the share of the namespace. @default 0 */
+  /** Number of further keys, which do not fit into the share of the namespace. @default 0 */
   readonly surplus?: number
   /** Why keys are missing. */
   readonly problem?: {
@@ -83,8 +83,8 @@ export interface Policy {
 }
 
 /**
- * A grant: these namespaces may write to the domain; with `below`, only policies whose first entry
- * is this one.
+ * A grant: these namespaces may write to the domain; with `below`, only policies that have it as
+ * their first entry.
  */
 export interface DomainGrant {
   readonly domain: string
@@ -100,7 +100,7 @@ export interface DomainGrant {
 }
 
 /**
- * Why the compilation does not contain a policy: `NotAllowed`: its namespace may not write there;
+ * Why the compilation does not contain a policy: `NotAllowed`: its namespace must not write there;
  * `Conflicted`: an older policy has the same match, or matches the other kind of values of a key;
  * `Invalid`: the limiter cannot apply it; `TooMany`: its namespace exceeds its share of the rules.
  */

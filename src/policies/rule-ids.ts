@@ -7,7 +7,7 @@ import { descriptorLimitsOf } from './descriptor-limits.ts'
 import type { PolicySpec } from './policy.ts'
 
 /**
- * The identifiers of a policy's rules. `spec` was accepted, and has its domain; `hashes`: those of
+ * The identifiers of a policy's rules. `spec` was accepted, and sets its domain; `hashes`: of
  * its API keys, if it references Secrets. Uses the limiter's parser, so that controller and limiter
  * derive the same identifiers.
  */

@@ -21,7 +21,7 @@ interface AddOptions {
 
 /** Collects the accepted policies. */
 export interface RulesBuilder {
-  /** Adds a spec of a policy, or returns why not. */
+  /** Adds a spec of a policy, or returns why it was not added. */
   readonly add: (policy: Policy, candidate: Candidate, options: AddOptions) => PolicyOutcome
   /** The policies with names in `replaces` that no limit has. */
   readonly warnings: () => readonly { readonly policy: Policy; readonly message: string }[]
@@ -35,7 +35,7 @@ export interface RulesBuilder {
 export interface Added {
   readonly policy: Policy
   readonly candidate: Candidate
-  /** What the rules contain of it, with only those API keys that fit. */
+  /** Its limits in the rules, with only those API keys that fit. */
   readonly limits: DescriptorLimits
 }
 
@@ -116,7 +116,7 @@ function withFittingKeys(checked: CheckedPolicy, bytesMax: number): CheckedPolic
   return withHashes(checked, hashes.slice(0, Math.max(0, hashes.length - surplus)))
 }
 
-/** With only some of its API keys. */
+/** The policy with only these API keys. */
 function withHashes(checked: CheckedPolicy, hashes: readonly string[] | undefined): CheckedPolicy {
   const { limits, bytes, bytesPerKey } = checked
   if (hashes === undefined || hashes === limits.hashes) return checked
@@ -124,7 +124,7 @@ function withHashes(checked: CheckedPolicy, hashes: readonly string[] | undefine
   return { ...checked, limits: { ...limits, hashes }, bytes: bytes - removed * bytesPerKey }
 }
 
-/** Key that no two policies may share. */
+/** The domain and match of a policy, as a string; accepted policies must differ in it. */
 function uniqueKeyOf(namespace: string, { accepted: { spec }, checked }: Candidate): string {
   const { domain, limits } = checked
   const entries = limits.match.map(({ key, value }) => [key, value])

@@ -29,7 +29,7 @@ const acceptedWith = (spec: PolicySpec, ...match: PolicyEntry[]) => ({
   accepted: { generation: 0, spec: { ...domainSpec(spec), match } },
 })
 
-/** 20 Secrets with 1,000 keys each; about half of them have each of 2,000 labels. */
+/** 20 Secrets with 1,000 keys each; each of 2,000 labels is on about half of the Secrets. */
 const MANY: readonly ApiKeySecret[] = numbers(20).map((at) => {
   const labels = numbers(2000).filter((label) => label === 0 || (label * 31 + at * label) % 2 === 0)
   const keys = numbers(1000).map((key) => `${at}-${key}`)
@@ -78,7 +78,7 @@ test('1,000 policies that select 20,000 keys have no effect on another namespace
   expect(resources).toContainEqual(alone.resources[0])
 })
 
-test('beyond the keys that a namespace may select, the youngest policies have none', () => {
+test('if a namespace selects more keys than it may, the youngest policies have none', () => {
   const grants = [{ ...{ domain: 'shop', namespaces: ['shop'], apiKeys: true }, bytes: 20_000 }]
   const secrets = numbers(30).map((at) =>
     secretOf(
@@ -116,7 +116,7 @@ test('surplus policies need no keys', () => {
   expect(outcomes.get('shop/young')).toMatchObject({ accepted: false, reason: 'TooMany' })
 })
 
-test('while the keys of a selector do not change, it has the same array', () => {
+test('a selector returns the same array while its keys do not change', () => {
   const select = createKeySelection(indexGrants(GRANTS))
   const policy = createPolicy('shop/p', { match: [byLabel('tier', 'gold')] })
   const gold = secretOf('gold', { tier: 'gold' }, ['a', 'b'])
@@ -146,7 +146,7 @@ test('policies have the keys that the rules contain', () => {
   ])
 })
 
-test('no API key needs fewer bytes than the number of keys in a share is computed with', () => {
+test('each API key needs at least KEY_BYTES_MIN bytes of the share', () => {
   const limits = [{ name: 'l', algorithm: '', unlimited: true }]
   const spec = { ...createPolicy('shop/p', { match: [{ ...byName('s'), key: 'k' }], limits }).spec }
   const checked = checkPolicy({ namespace: 'shop', spec }, indexGrants(GRANTS))
@@ -179,7 +179,7 @@ const worlds = fc.record({
   ),
 })
 
-test('the rules are those without a bound of the selected keys', () => {
+test('bounding the number of selected keys does not change the rules', () => {
   let cut = 0
   fc.assert(
     fc.property(worlds, ({ bytes, secrets: given, policies }) => {

@@ -1,4 +1,4 @@
-// Selects the API keys of policies from the Secrets of their namespaces. Equal selectors have the
+// Selects the API keys of policies from the Secrets of their namespaces. Equal selectors return the
 // same array, and the share of the namespace bounds the number of keys, so that many policies with
 // many keys need little memory. Pure.
 import { apiKeysOf, referencesSecrets } from './api-keys.ts'
@@ -6,7 +6,10 @@ import type { GrantIndex } from './check-policy.ts'
 import type { ApiKeySecret, ApiKeys, Policy, PolicyEntry } from './policy.ts'
 import { keysMaxOf } from './shares.ts'
 
-/** Keys that all selectors of a namespace may select: a multiple of those that its share holds. */
+/**
+ * Maximum number of keys that all selectors of a namespace select together, as a multiple of the
+ * keys that fit into its share.
+ */
 export const SELECTED_SHARES_MAX = 20
 
 interface Selection {
@@ -16,13 +19,13 @@ interface Selection {
 }
 
 interface Selections {
-  /** Keys that further selectors of the namespace may select. */
+  /** Number of keys that further selectors of the namespace may select. */
   left: number
   readonly bySelector: Map<string, Selection>
 }
 
 /**
- * Creates a function that adds the API keys to policies, which are given by age. It keeps the
+ * Creates a function that adds the API keys to policies, which must be sorted by age. It keeps the
  * selections of its previous call: while the keys of a selector do not change, it returns the same
  * object.
  */

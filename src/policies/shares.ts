@@ -1,5 +1,5 @@
 // How many bytes of rules the policies of each namespace may have. The share of a namespace does
-// not depend on the other namespaces, so a new one takes nothing from them.
+// not depend on the other namespaces, so a new namespace takes nothing from them.
 import type { DomainGrant } from './policy.ts'
 
 /**
@@ -11,11 +11,11 @@ import type { DomainGrant } from './policy.ts'
 export const POLICIES_BYTES_MAX = 3.5 * 1024 * 1024
 /** Bytes counted per descriptor in addition to its serialized size. */
 export const DESCRIPTOR_OVERHEAD_BYTES = 37
-/** Bytes of a share that an API key needs at least, with the shortest possible limit. */
+/** Minimum bytes of a share that an API key needs: those with the shortest possible limit. */
 export const KEY_BYTES_MIN = 200
 /** Maximum number of namespaces: the controller keeps one watch open for each. */
 export const NAMESPACES_MAX = 100
-/** Share of a namespace whose grants set no `bytes`: NAMESPACES_MAX fit into POLICIES_BYTES_MAX. */
+/** Share of a namespace without `bytes` in a grant; NAMESPACES_MAX shares fit into the maximum. */
 export const SHARE_BYTES = Math.floor(POLICIES_BYTES_MAX / NAMESPACES_MAX)
 
 /** The share of each namespace in bytes: the largest `bytes` of its grants, or SHARE_BYTES. */

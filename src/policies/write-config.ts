@@ -23,13 +23,13 @@ interface Node extends Entry {
 interface Level {
   /** By key, then by value. */
   readonly nodes: Map<string, Map<string, Node>>
-  /** Descriptor keys whose values are API keys: the limiter hashes all values, in every entry. */
+  /** Keys whose values are API keys. All descriptors with such a key have the field `hashed`. */
   readonly hashedKeys: Set<string>
 }
 
 const writer = new WireWriter() // reused, because a new one allocates memory
 
-/** Serializes the limits of a domain. Each `match` must occur once; their order has no effect. */
+/** Serializes the limits of a domain. Each `match` must be unique; the order has no effect. */
 export function writeConfig(domain: string, all: readonly DescriptorLimits[]): Uint8Array {
   const top = emptyLevel()
   for (const limits of all) addToTree(top, limits)

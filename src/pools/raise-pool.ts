@@ -1,6 +1,6 @@
-// Skips blocks of a pool after a restore from a backup: blocks that were claimed since the backup
-// are in use, although the restored pool contains them. Can be retried, and killed at any
-// time; concurrent claims, refills and other raises are safe.
+// Skips blocks of a pool after a restore from a backup: blocks that were claimed after the backup
+// are in use, although the restored pool contains them. Can be retried, and killed at any time;
+// concurrent claims, refills and other raises are safe.
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool, RaiseChange } from '../codes/pool.ts'
@@ -17,7 +17,7 @@ export interface RaisePoolDeps {
   readonly newWriterId?: () => string
 }
 
-/** Each attempt fails only if another process has changed the counters since the read. */
+/** Maximum number of attempts. One fails only if another process has changed the counters. */
 const ATTEMPTS_MAX = 100
 
 /**

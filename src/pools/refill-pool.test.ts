@@ -35,7 +35,7 @@ test('an empty pool is filled to its target, with the blocks of its pool number'
   expect(values).toEqual([{ labels: { pool: POOL }, value: count }])
 })
 
-test('a pool is filled to its target if it is below its low-water mark, not at it', async () => {
+test('a pool is filled to its target if it is below, not at, its low-water mark', async () => {
   const { codes, deps } = await setUpPool()
   const marks = { lowWater: 2000, target: 3000 }
   await refillPool(deps, marks)

@@ -30,8 +30,8 @@ export interface RefillDeps {
 const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
- * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row, earlier
- * if `signal` aborts. Throws StoreError, after which a rerun is safe, and OtherSecretError.
+ * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row, or
+ * early if `signal` aborts. Throws StoreError, after which a rerun is safe, and OtherSecretError.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)

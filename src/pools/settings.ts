@@ -1,5 +1,5 @@
-// The settings of refills. One is the code secret, the key of the permutation that generates codes:
-// no role but `refill` may have it.
+// The settings of refills. The code secret, the key of the permutation that generates codes, is one
+// of them: no role but `refill` may have it.
 import { readFileSync } from 'node:fs'
 import * as z from 'zod'
 import { SECRET_BYTES } from '../codes/permutation.ts'

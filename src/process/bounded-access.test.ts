@@ -36,7 +36,7 @@ test('the result or the error of an access is passed on, and the next one starts
   expect(jest.getTimerCount()).toBe(0)
 })
 
-test('while an access hangs, no other one starts, and all time out', async () => {
+test('while an access hangs, no other access starts, and all calls time out', async () => {
   const access = createBoundedAccess(MS_MAX)
   const [first, next] = [hanging('first'), hanging('next')]
   for (let attempt = 0; attempt < 20; attempt++) {

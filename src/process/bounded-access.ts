@@ -7,8 +7,8 @@ import { within } from '../resilience/deadline.ts'
 type BoundedAccess = <T>(access: () => Promise<T>, timeoutError: () => Error) => Promise<T>
 
 /**
- * Runs one access at a time, each for at most `msMax` milliseconds. After a timeout, the next one
- * starts only when that access has completed, and times out if it does not.
+ * Runs one access at a time, each for at most `msMax` milliseconds. After a timeout, the next call
+ * starts its access only once the timed-out access has completed, or times out as well.
  */
 export function createBoundedAccess(msMax: number): BoundedAccess {
   let running: Promise<void> | undefined

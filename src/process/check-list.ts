@@ -1,4 +1,5 @@
-// Checks the files of a list whose faulty lines a running process only ignores and reports.
+// Checks the files of a list. Here, faulty lines are errors; a running process ignores and reports
+// them.
 import { ConfigError } from '../config/config.ts'
 import { messageOf } from '../resilience/message-of.ts'
 import { filesOf, type WatchedListOptions } from './watched-list.ts'

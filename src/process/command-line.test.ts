@@ -36,7 +36,7 @@ test.each([
   ['add a b c --by=x', { command: 'add', operands: ['a', 'b', 'c'], flags: { by: 'x' } }],
   ['put a', { command: 'put', operands: ['a'], flags: {} }],
   ['put a b', { command: 'put', operands: ['a', 'b'], flags: {} }],
-])('%s', (line, expected) => {
+])('%s is parsed', (line, expected) => {
   expect(parse(line)).toEqual(expected)
 })
 
@@ -58,7 +58,7 @@ test.each([
     'has no option -ab: allowed are --json; a CODE that starts with - requires -- before',
   ],
   ['put a --x', 'role put has no option --x: it has none; see curtail role put --help'],
-  ['show a --json=true', 'role show: --json has no value: it is "true"'],
+  ['show a --json=true', 'role show: --json takes no value: it is "true"'],
   ['show a --json --json', 'role show: --json is given 2 times: it is allowed once'],
   ['list --state', 'role list: --state requires a value, as in --state=STATE'],
   ['list --rule --state=active', 'requires =, as in --rule=--state=active'],

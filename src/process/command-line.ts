@@ -1,5 +1,5 @@
-// The arguments of a role: one declaration of its commands, operands and options, from which they
-// are parsed, and from which the help and the completion of shells are rendered.
+// The arguments of a role. One declaration of its commands, operands and options is used to parse
+// them, and to render the help and the shell completion.
 import { parseArgs } from 'node:util'
 import { hintOf } from './nearest.ts'
 import { UsageError } from './usage-error.ts'
@@ -32,7 +32,7 @@ export const jsonFlag = {
   json: { about: 'prints JSON' },
 } as const satisfies Command['flags']
 
-/** The option of commands that send the name of an operator, which replaces OPERATOR. */
+/** The option of commands that send an operator's name; it takes precedence over OPERATOR. */
 export const operatorFlag = {
   operator: { about: 'name of the operator in the audit log, by default OPERATOR', value: 'NAME' },
 } as const satisfies Command['flags']
@@ -136,7 +136,7 @@ type OptionToken = {
   readonly inlineValue?: boolean | undefined
 }
 
-/** Throws UsageError for a missing value, or for one that the option does not have. */
+/** Throws UsageError if a value is missing, not allowed, or given to an option without one. */
 function checkValue(
   path: string,
   [name, { value: wanted, values }]: readonly [name: string, flag: Flag],
@@ -144,7 +144,7 @@ function checkValue(
 ): void {
   if (wanted === undefined) {
     if (value === undefined) return
-    throw new UsageError(`${path}: --${name} has no value: it is ${quote(value)}`)
+    throw new UsageError(`${path}: --${name} takes no value: it is ${quote(value)}`)
   }
   if (value === undefined)
     throw new UsageError(`${path}: --${name} requires a value, as in --${name}=${wanted}`)
@@ -181,7 +181,8 @@ function checkOperands(path: string, wanted: readonly string[], given: readonly 
   const max = wanted.some((operand) => operand.includes('...')) ? Infinity : wanted.length
   const shown = wanted.join(' ')
   if (given.length < min) {
-    const found = given.length === 0 ? 'none is given' : `only ${given.map(quote).join(' ')} is`
+    const shownGiven = given.map(quote).join(' ')
+    const found = given.length === 0 ? 'none is given' : `only ${shownGiven} is given`
     throw new UsageError(`${path} requires ${shown}: ${found}${helpHint(path)}`)
   }
   if (given.length <= max) return

@@ -1,6 +1,6 @@
-// Renders the scripts that complete the command line in bash and zsh, from the declarations from
-// which the arguments are parsed. Both shells use the same function, which prints the words that
-// are possible in a context, such as `link list`, or `link list --state` for the values of an
+// Renders the scripts that complete the command line in bash and zsh, from the declarations that
+// are also used to parse the arguments. Both shells use the same function, which prints the words
+// that are possible in a context, such as `link list`, or `link list --state` for the values of an
 // option.
 import { renderCommands, renderUsage } from './command-help.ts'
 import type { Command, Commands } from './command-line.ts'

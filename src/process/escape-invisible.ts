@@ -2,7 +2,7 @@
 
 const invisible = /[\p{C}\u2028\u2029]/gu
 
-/** Replaces control, format and unassigned characters by escapes such as `\u001b`, as in JSON. */
+/** Replaces control, format and unassigned characters with escapes such as `\u001b`, as in JSON. */
 export function escapeInvisible(text: string): string {
   return text.replace(invisible, (character) =>
     Array.from({ length: character.length }, (_, at) => {

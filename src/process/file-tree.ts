@@ -13,7 +13,7 @@ export interface FileTree {
   /** Prefix of the key of each file; a key is the path in the folder with `.` instead of `/`. */
   readonly keyPrefix: string
   readonly filesMax: number
-  /** The sum over all files. */
+  /** Maximum size of all files together. */
   readonly bytesMax: number
 }
 
@@ -84,7 +84,7 @@ export async function listTree(tree: FileTree): Promise<Listing> {
       }
     }
   }
-  // Resolved: a symlink that is replaced in the meantime must not mix two folders.
+  // The real path: if a symlink is replaced in the meantime, two folders must not be mixed.
   const root = await read(tree.folder, realpath(tree.folder))
   await walk(root, { keyPath: '', depth: 0 })
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
@@ -120,7 +120,7 @@ async function readListed(files: readonly ListedFile[]): Promise<ReadFile[] | un
   return read
 }
 
-/** The contents of a listed file; `undefined` if it was deleted or changed since. */
+/** The contents of a listed file; `undefined` if it has been deleted or changed. */
 async function readUnchanged({ key, path, stamp }: ListedFile): Promise<string | undefined> {
   try {
     await using handle = await open(path)
@@ -141,14 +141,14 @@ async function read<T>(folder: string, result: Promise<T>): Promise<T> {
   }
 }
 
-/** A file, also behind a symlink; symlinks to folders are not followed. */
+/** A file or a symlink to one; symlinks to folders are not followed. */
 async function listFile(key: string, path: string): Promise<ListedFile | undefined> {
   try {
     const stats = await stat(path, { bigint: true })
     if (!stats.isFile()) return undefined
     return { key, path, bytes: Number(stats.size), stamp: stampOfFile(stats) }
   } catch (error) {
-    if (isAbsent(error)) return undefined // deleted since it was listed, or a dangling symlink
+    if (isAbsent(error)) return undefined // deleted after it was listed, or a dangling symlink
     throw new FileTreeError(key, `cannot be read: ${codeOf(error)}`)
   }
 }
@@ -158,13 +158,13 @@ export function stampOfFile({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): 
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`
 }
 
-/** Whether a path is a folder, also through symlinks. */
+/** Whether a path is a folder or a symlink to one. */
 export async function isFolder(path: string): Promise<boolean> {
   const stats = await stat(path).catch(() => undefined) // it does not exist
   return stats?.isDirectory() ?? false
 }
 
-/** Identity and creation time of a symlink; `undefined` if it is not one. Never throws. */
+/** Identity and change time of a symlink; `undefined` if the path is not one. Never throws. */
 export async function symlinkStamp(path: string): Promise<string | undefined> {
   const stats = await lstat(path, { bigint: true }).catch(() => undefined) // it does not exist
   return stats?.isSymbolicLink() === true ? `${stats.ino} ${stats.ctimeNs}` : undefined

@@ -51,7 +51,7 @@ test('a missing file is empty, and is created with the mode of the list', async 
   expect(await readdir(folder)).toEqual(['list'])
 })
 
-test('an existing file keeps its mode, and a symlink stays one', async () => {
+test('an existing file keeps its mode, and a symlink stays a symlink', async () => {
   await writeFile(inFolder('real'), 'a')
   await chmod(inFolder('real'), 0o640)
   await symlink('real', inFolder('link'))
@@ -68,7 +68,7 @@ test('an existing file keeps its mode, and a symlink stays one', async () => {
   expect(await readFile(inFolder('real'), 'utf8')).toBe('a\nb\nc\n')
 })
 
-test('all files of a folder are read, and those of the list get new lines', async () => {
+test('all files of a folder are read, and lines are added to list.txt and list-2.txt', async () => {
   await mkdir(inFolder('lists'))
   await writeFile(inFolder('lists/downloaded.txt'), 'd\n')
   await writeFile(inFolder('lists/.hidden.txt'), 'h\n')
@@ -97,7 +97,7 @@ test('concurrent changes wait for each other, and none is lost', async () => {
   expect(await readdir(folder)).toEqual(['list'])
 })
 
-test('a lock that is not released is an error with its name, and the file stays', async () => {
+test('a lock that is not released is an error with its path; the file is unchanged', async () => {
   await writeFile(inFolder('list'), 'a\n')
   await writeFile(inFolder(LOCK), '')
   const failed = await add(targetOf(inFolder('list'), 100), 'b').catch((error: unknown) => error)

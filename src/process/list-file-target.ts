@@ -20,8 +20,8 @@ export interface FileTargetOptions {
   /** A file, which may be missing, or a folder. */
   readonly path: string
   /**
-   * The file in a folder that gets new lines, such as `api-keys.ndjson`; if it is full,
-   * `api-keys-2.ndjson` gets them, and so on.
+   * If `path` is a folder: the file to which lines are added, such as `api-keys.ndjson`. If it is
+   * full, they are added to `api-keys-2.ndjson`, and so on.
    */
   readonly nameInFolder: string
   /** The mode of a new file; an existing one keeps its mode. */
@@ -30,7 +30,7 @@ export interface FileTargetOptions {
   readonly lockMsMax?: number
 }
 
-/** The number of files of a folder that get new lines. */
+/** Maximum number of files in a folder to which lines are added. */
 const GROWING_FILES_MAX = 8
 const LOCK_MS_MAX = 10_000
 const unwritable = new Set<string | undefined>(['EACCES', 'EPERM', 'EROFS'])
@@ -61,11 +61,11 @@ export function createFileTarget(options: FileTargetOptions): ListTarget {
         await unlock()
       }
     },
-    whenFull: `a file has at most ${FILE_BYTES_MAX} bytes: use a folder, which can have several`,
+    whenFull: `a file has at most ${FILE_BYTES_MAX} bytes: use a folder with several files`,
   }
 }
 
-/** The files that get new lines, of which some may be missing, and the others. */
+/** The files to which lines can be added, even if they do not exist, and the other files. */
 interface Files {
   /** The folder of the list. */
   readonly folder: string
@@ -93,7 +93,7 @@ async function findFiles(path: string, nameInFolder: string): Promise<Files> {
   }
 }
 
-/** The file behind symlinks, so that a symlink stays one; a missing file in its real folder. */
+/** The path without symlinks: a change must not replace a symlink. A file need not exist. */
 async function resolveLinks(path: string): Promise<string> {
   const file = await orIfMissing(realpath(path), undefined)
   return file ?? join(await orIfMissing(realpath(dirname(path)), dirname(path)), basename(path))
@@ -110,8 +110,8 @@ async function readFiles({ growing, others }: Files): Promise<ListDocument[]> {
 }
 
 /**
- * Locks the folder of the list and those behind its symlinks; returns how to unlock them. All
- * commands lock them in the same order. Throws OperatorError.
+ * Locks the folder of the list, and the folders to which symlinks of its files point; returns a
+ * function that unlocks them. All commands lock them in the same order. Throws OperatorError.
  */
 async function lock(files: Files, msMax: number): Promise<() => Promise<void>> {
   const { folder, growing, others } = files

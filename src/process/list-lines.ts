@@ -25,7 +25,7 @@ export function* linesOf(content: string): Generator<ListLine> {
   }
 }
 
-/** The same for one line. */
+/** Removes the spaces, tabs and CRs around a line, and the byte order mark of line 1. */
 export function trimLine(line: string, number: number): string {
   let start = number === 1 && line.startsWith(BYTE_ORDER_MARK) ? 1 : 0
   let end = line.length

@@ -63,7 +63,7 @@ test('a lock of an earlier process with the same pid is taken over', async () =>
   expect(await readdir(folder)).toEqual([])
 })
 
-test('a lock of a running process, of another host, or without an owner stays', async () => {
+test('a lock of a running process or of another host, or without an owner, is kept', async () => {
   const owners = [{ pid: process.ppid, host: hostname() }, { ...exited(), host: 'other' }, {}]
   for (const owner of owners) {
     await writeLock(owner)
@@ -72,7 +72,7 @@ test('a lock of a running process, of another host, or without an owner stays', 
   }
 })
 
-test('only the own lock is deleted', async () => {
+test('a command deletes only its own lock', async () => {
   const unlock = await lockFolder(folder, 0)
   await writeLock({ pid: process.ppid, host: hostname() })
   await unlock()

@@ -18,14 +18,14 @@ const ownerSchema = z.object({
 })
 type Owner = z.infer<typeof ownerSchema>
 
-/** The name starts with a dot: it is no file of a list. */
+/** The name starts with a dot: such a file is not read as a file of a list. */
 const LOCK_NAME = '.curtail-list.lock'
 const POLL_MS = 25
 
 /** The locks of this process, by nonce: an earlier process may have had the same pid. */
 const held = new Set<string>()
 
-/** Locks a folder; resolves to how to unlock it. Throws OperatorError after `msMax`. */
+/** Locks a folder; resolves to a function that unlocks it. Throws OperatorError after `msMax`. */
 export async function lockFolder(folder: string, msMax: number): Promise<() => Promise<void>> {
   const file = join(folder, LOCK_NAME)
   const owner: Owner = { pid: process.pid, host: hostname(), nonce: randomUUID() }
@@ -75,7 +75,7 @@ async function takeOver(file: string, owner: Owner): Promise<boolean> {
   if (previous === undefined || isRunning(previous)) return false
   const claim = `${file}.${previous.nonce}`
   if (!(await create(claim, owner))) return false
-  // Another command may have renamed its claim since: then the lock is not the one of this claim.
+  // If another command has replaced the lock in the meantime, this claim is for the previous lock.
   if ((await readOwner(file))?.nonce === previous.nonce) {
     await rename(claim, file)
     return true

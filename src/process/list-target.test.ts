@@ -80,7 +80,7 @@ test('each line has its document and its number', () => {
   ])
 })
 
-test('a line is without spaces, tabs and CRs around it, and a file without its BOM', () => {
+test('spaces, tabs and CRs around a line are removed, and so is the BOM of a file', () => {
   const content = '\ufeff \t a\t b \r\n\ufeffc\u00a0\r\n\u2028d\v'
   const documents = [documentOf('one', content)]
   const expected = ['a\t b', '\ufeffc\u00a0', '\u2028d\v']

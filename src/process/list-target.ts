@@ -27,8 +27,8 @@ export class UnknownOutcomeError extends OperatorError {}
 export interface ListTarget {
   readonly read: () => Promise<readonly ListDocument[]>
   /**
-   * Applies a change, alone: a concurrent change waits, or `decide` is called with the result of
-   * the other one. `decide` is pure, except that it may collect what it has found so far.
+   * Applies one change at a time: a concurrent change waits, or its `decide` is called with what
+   * the first change wrote. `decide` is pure, except that it may collect what it has found so far.
    */
   readonly update: <T>(decide: (documents: readonly ListDocument[]) => ListChange<T>) => Promise<T>
   /** What to do if no document has space, such as `set X to a folder`. */
@@ -64,7 +64,7 @@ export interface DocumentLine extends ListLine {
   readonly document: string
 }
 
-/** Removes lines. Returns the new contents of the documents that had one. */
+/** Removes lines. Returns the new contents of the documents that had such a line. */
 export function removeLines(
   documents: readonly ListDocument[],
   isRemoved: (line: DocumentLine) => boolean,

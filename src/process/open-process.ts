@@ -1,4 +1,4 @@
-// What every process that runs until it is stopped shares: log, metrics, health, and cleanups.
+// What all long-running processes share: log, metrics, health and cleanups.
 import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createHealth, type Health } from './health.ts'
@@ -32,7 +32,7 @@ export function openProcess(
   return { log, metrics, health: createHealth(dependencies), cleanups: [] }
 }
 
-/** Runs `start`; returns how to stop. If it fails, the cleanups run immediately. */
+/** Runs `start`; the returned `stop` runs the cleanups. If `start` fails, they run immediately. */
 export async function startProcess(
   { log, health, cleanups }: Process,
   start: () => Promise<void>,

@@ -13,7 +13,7 @@ export interface ProgressLine {
   readonly complete: () => void
 }
 
-/** Creates it for `items`, such as `rows`. If `isShown` is false, only messages are written. */
+/** Creates a line for `items`, such as `rows`. If `isShown` is false, only messages are written. */
 export function createProgressLine(
   stream: NodeJS.WriteStream,
   { items, isShown }: { readonly items: string; readonly isShown: boolean },

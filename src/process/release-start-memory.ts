@@ -1,4 +1,4 @@
-// Returns the memory that loading a role took to the operating system. V8 would keep it until the
+// Returns to the operating system the memory that loading a role took. V8 would keep it until the
 // heap grows: an idle process never collects the garbage of its start.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

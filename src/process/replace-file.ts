@@ -16,7 +16,7 @@ interface Owner {
  * folder. Throws UnknownOutcomeError if the new content may not survive a crash.
  */
 export async function replaceFile(path: string, content: string, newMode: number): Promise<void> {
-  // The name starts with a dot: it is no file of a list.
+  // The name starts with a dot: such a file is not read as a file of a list.
   const temporary = join(dirname(path), `.${basename(path)}.tmp`)
   const before = await orIfMissing(stat(path), undefined)
   await rm(temporary, { force: true }) // of a command that was killed

@@ -43,7 +43,7 @@ export interface Role {
   readonly settings: Settings
   /**
    * Reads the configuration and starts. Throws ConfigError, or UsageError for its arguments.
-   * `signal` aborts when the process must stop, also during the start.
+   * `signal` aborts when the process must stop, even during the start.
    */
   start(given: {
     env: Environment
@@ -57,7 +57,7 @@ export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
 
-/** Whether `--help` or `-h` is given; after `--` they are codes, as in `link show -- -h`. */
+/** Whether `--help` or `-h` is given; after `--` they are operands, as in `link show -- -h`. */
 export function hasHelpFlag(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')

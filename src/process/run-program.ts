@@ -127,7 +127,7 @@ function findRole(groups: RoleGroups, name: string): RoleEntry {
   throw new UsageError(`unknown role ${JSON.stringify(name)}; ${list}${hint}`)
 }
 
-/** Loads the role, or only the module of its command. Throws UsageError for an unknown one. */
+/** Loads a role, or only its command's module. Throws UsageError for an unknown command. */
 async function loadRole([, load]: RoleEntry, name: string, args: readonly string[]): Promise<Role> {
   if (typeof load === 'function') return (await load()).role
   const command = load[selectCommand(name, load, args).name]

@@ -11,7 +11,7 @@ let resources: string[] = []
 beforeEach(() => {
   exits.length = 0
   resources = []
-  // No stop may really time out: that would kill the test process.
+  // A stop that times out in real time would kill the test process.
   jest.useFakeTimers({ doNotFake: ['performance', 'setImmediate'] })
   jest.spyOn(process, 'on').mockImplementation((name, listener) => {
     listeners.set(String(name), listener as (signal: NodeJS.Signals) => void)
@@ -159,7 +159,7 @@ test.each([
   expect([seen.stops, exits]).toEqual([1, [name, `process.exit(${code})`]])
 })
 
-test('all components are stopped in order, also after a failure; its error is thrown', async () => {
+test('all components are stopped in order, even after a failure; its error is thrown', async () => {
   const order: string[] = []
   const component = (name: string, error?: Error) => () => {
     order.push(name)

@@ -29,7 +29,7 @@ const ECHO_MS = 100
  */
 const STOP_MS_MAX = 7000
 
-/** What Node.js does in threads: process.exit waits for it, and no signal is handled meanwhile. */
+/** Operations that Node.js runs in threads: process.exit waits for them, and handles no signal. */
 const IN_THREAD = /^(?:FSReq|FileHandleCloseReq|GetAddrInfoReq|GetNameInfoReq)/
 const EXIT_POLL_MS = 10
 
@@ -89,8 +89,8 @@ function exit(code: number): void {
  */
 function terminate(signal: NodeJS.Signals): void {
   process.kill(process.pid, signal)
-  // The kernel ignores default actions in PID 1 of a container, also of SIGKILL. Another program in
-  // the same process replaces all threads.
+  // In PID 1 of a container, the kernel ignores the default action of a signal, even of SIGKILL.
+  // execve starts another program in the process, which stops all threads.
   const exit = `process.exit(${128 + constants.signals[signal]})`
   process.execve?.(process.execPath, [process.execPath, '-e', exit], {})
 }

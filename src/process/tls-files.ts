@@ -1,4 +1,4 @@
-// Reads and validates the TLS files, and reloads them when they change, also when the directory of
+// Reads and validates the TLS files, and reloads them when they change, even when the directory of
 // a mounted Secret is swapped. An invalid set never replaces a valid one. Opens no socket.
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -122,7 +122,7 @@ export function watchTlsFiles(options: {
   const readUnchanged = async () => {
     const before = await scan()
     const [outcome] = await Promise.allSettled([readTlsFiles(files)])
-    // A change during the read may result in a mixed set: it is also a change for the watch.
+    // A change during the read may result in a mixed set; the watch detects that change, too.
     if ((await scan()).state !== before.state) return undefined
     if (outcome.status === 'rejected') throw outcome.reason
     return outcome.value

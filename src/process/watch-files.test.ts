@@ -85,7 +85,7 @@ test('a reload during a call starts one call directly after it, even before a re
   expect(calls).toHaveLength(2)
 })
 
-test('retry calls it at the next poll, then after delays that double to a minute', async () => {
+test('after `retry`, onChange is called at the next poll, then after doubled delays', async () => {
   outcomes = Array<string>(8).fill('retry')
   await start()
   await advance(10 * MINUTE_MS)

@@ -18,12 +18,12 @@ export interface FileState {
 
 /** What to watch, and what to call. */
 export interface WatchOptions {
-  /** Lists the files without reading them. Errors are reported once, and are no change. */
+  /** Lists the files without reading them. An error is reported once, and is not a change. */
   readonly scan: () => Promise<FileState>
   /**
    * Called once at the start, after each change once the files are stable, and after `reload`. If
-   * it resolves to `retry`, because the files cannot be used now, a later poll calls it without a
-   * change: the next poll, then after a delay that doubles to one minute.
+   * it resolves to `retry`, because the files cannot be used now, it is called without a change: at
+   * the next poll, then after delays that double up to one minute.
    */
   readonly onChange: () => Promise<unknown>
   /** Called for each failure; the watch continues. */
@@ -44,7 +44,7 @@ export interface FileWatch {
 
 const POLL_MS = 2000
 const SETTLE_MS = 100
-/** Files that never become stable are used as they are after so many polls. */
+/** Files that never become stable are used as they are after this number of polls. */
 const SETTLE_POLLS_MAX = 20
 const SCAN_MS_MAX = 10_000
 const RETRY_MS_MAX = 60_000
@@ -184,7 +184,7 @@ function watchFolders(on: { onEvent: () => void; onError: (error: unknown) => vo
 
 /** The identity of the folder at a path; `undefined` if it is missing. */
 async function identityOf(folder: string): Promise<string | undefined> {
-  // The next poll finds a missing folder. Inode numbers are reused, birth times are not.
+  // A later poll finds a folder that is missing now. Inode numbers are reused, birth times are not.
   const stats = await stat(folder, { bigint: true }).catch(() => undefined)
   return stats === undefined ? undefined : `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`
 }

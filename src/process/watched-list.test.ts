@@ -100,7 +100,7 @@ test('faulty lines are ignored, counted, and at most ten of them logged', async 
   expect(logged).not.toContain('word10')
 })
 
-test('a list that cannot be loaded keeps the previous value until it can', async () => {
+test('a list keeps its previous value while it cannot be loaded', async () => {
   const path = join(folder, 'words.txt')
   await writeFile(path, 'one')
   await start(path)

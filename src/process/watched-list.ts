@@ -1,5 +1,5 @@
 // A list that operators maintain in files, such as API keys: loaded at the start, reloaded within
-// seconds of a change, and kept while a changed one cannot be read. A faulty line is ignored and
+// seconds of a change, and kept while changed files cannot be read. A faulty line is ignored and
 // reported, so that a mistake in one line neither stops a process nor disables the other lines.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ export interface WatchedListOptions<T> {
   readonly suffix: string
   /** The value until the first load. */
   readonly empty: T
-  /** Reads and parses these files. A rejection keeps the current value; it is retried. */
+  /** Reads and parses these files. If it rejects, the value is kept and the load retried. */
   readonly load: (files: readonly string[]) => Promise<LoadedList<T>>
   readonly log: Log
   readonly metrics: Pick<Metrics, 'listEntries' | 'listFaults'>
@@ -52,17 +52,17 @@ const FILES_MAX = 64
 export const FILE_BYTES_MAX = 8 * 1024 * 1024
 const BYTES_MAX = 32 * 1024 * 1024
 const FAULTS_MAX = 10
-/** The start of a process waits so long for the first load, then continues with the empty list. */
+/** How long the start of a process waits for the first load before it uses the empty list. */
 const FIRST_LOAD_MS_MAX = 30_000
-/** A disk that hangs fails a load, and does not hold up the stop of a process. */
+/** The deadlines of a load, and of a stop during a load, in case the disk hangs. */
 const LOAD_MS_MAX = 30_000
 const STOP_MS_MAX = 500
 
-/** Watches a list. Resolves after the first load, also if it has failed. */
+/** Watches a list. Resolves after the first load, even if it failed. */
 export async function watchList<T>(options: WatchedListOptions<T>): Promise<WatchedList<T>> {
   const { name, path, suffix, empty, log, metrics } = options
   let value = empty
-  let loadedFiles: readonly string[] = [] // of a list that has entries
+  let loadedFiles: readonly string[] = [] // the files of the value, if it has entries
   metrics.listEntries.set({ list: name }, 0)
   metrics.listFaults.set({ list: name }, 0)
   if (path === undefined) return { current: () => value, stop: () => Promise.resolve() }
@@ -90,7 +90,7 @@ export async function watchList<T>(options: WatchedListOptions<T>): Promise<Watc
     try {
       const loaded = await access(
         loadOnce,
-        () => new Error(`it took longer than ${LOAD_MS_MAX} ms`),
+        () => new Error(`the load took longer than ${LOAD_MS_MAX} ms`),
       )
       value = loaded.value
       report(options, loaded)
@@ -123,7 +123,7 @@ export async function watchList<T>(options: WatchedListOptions<T>): Promise<Watc
   }
 }
 
-/** A file that is missing, or is no list, is probably a mistake. */
+/** For a missing file, or a list without a valid line: both are probably mistakes. */
 const HINT = 'to remove the entries of a file, leave an empty file'
 
 /** Reads files. Throws if one has more than 8 MiB, or all together more than 32 MiB. */

@@ -63,7 +63,7 @@ const response = {
   ],
 }
 
-test('a response', () => {
+test('a response is parsed', () => {
   const message = responseBytes({ ...response, controlPlane: { identifier: 'c' } })
   const read = readDiscoveryResponse(message)
   const about = { version: 'v7', nonce: 'n7', typeUrl: 'type/T', controlPlane: 'c' }

@@ -62,13 +62,13 @@ export interface DiscoveryRequest {
   readonly typeUrl: string
   /** The names of the resources. @default all */
   readonly resourceNames?: readonly string[]
-  /** The response that it accepts or rejects; empty in the first request of a stream. */
+  /** The nonce of the response to accept or reject; empty in the first request of a stream. */
   readonly nonce: string
   /** Why the response is rejected; `undefined`: it is accepted. */
   readonly error: string | undefined
 }
 
-/** A request as a server reads it: `error` even if it is empty; `node`: the id of the node. */
+/** A request as a server reads it: `error` may be empty, and `node` is the id of the node. */
 export interface ReceivedRequest extends Omit<DiscoveryRequest, 'node'> {
   readonly node: string
   readonly resourceNames: readonly string[]
@@ -189,7 +189,7 @@ export function readDiscoveryRequest(message: Buffer): ReceivedRequest {
   return { node, version, resourceNames, typeUrl, nonce, error }
 }
 
-/** The string field `wanted` of a nested message; empty without it. */
+/** The string field `wanted` of a nested message; empty if it is absent. */
 function readString(reader: WireReader, wanted: number): string {
   const end = reader.endOfField()
   let value = ''

@@ -9,7 +9,7 @@ const GROUP = 3
 const FLOAT = 5
 /** Maximum depth of nested groups to skip; Envoy sends none. */
 const GROUP_DEPTH_MAX = 32
-/** Short strings of a larger message are cut from one decoded string, which is faster. */
+/** In a larger message, short strings are cut from one decoded string: this is faster. */
 const LARGE_BYTES = 4096
 /** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
 const SUBSTRING_CHARACTERS_MAX = 12
@@ -89,7 +89,7 @@ export class WireReader {
     return end
   }
 
-  /** The same for a field with many strings, which are then read faster. */
+  /** Like `endOfField`, for a field with many strings: they are then read faster. */
   endOfStrings(): number {
     const end = this.endOfField()
     const isLarge = this.latin1 !== undefined

@@ -2,7 +2,7 @@
 // nested message is written when it is closed.
 
 const INITIAL_BYTES = 4096
-/** A larger buffer is released after its message. */
+/** A larger buffer is released when the next message starts. */
 const BYTES_KEPT_MAX = 64 * 1024
 /** Bytes of the longest varint. */
 const VARINT_BYTES_MAX = 10

@@ -154,7 +154,7 @@ describe('the shared cache', () => {
     expect(values).toEqual([{ labels: { result: 'failed' }, value: 1 }])
   })
 
-  test('a result read before this process changed the record is not stored', async () => {
+  test('a result that was read before this process changed the record is not stored', async () => {
     const { finder, fills, find } = setUp()
     const found = find()
     finder.invalidate('code')
@@ -237,7 +237,7 @@ describe('while store and cache are both unavailable', () => {
     await expect(find()).rejects.toBeInstanceOf(StoreError)
   })
 
-  test('retries the tiers once a second after the clock was set back, too', async () => {
+  test('retries the tiers once a second even after the clock was set back', async () => {
     const { calls, find } = await setUpOutage(-3_600_000)
     await find()
     calls.length = 0
@@ -277,7 +277,7 @@ describe('while store and cache are both unavailable', () => {
     expect(await find()).toMatchObject(target ?? {})
   })
 
-  test('no stale target is served after its expiry or maximum age, or if that is 0', async () => {
+  test('no stale target is served after its expiry or after staleMs, or if that is 0', async () => {
     const expiring = { ...link, expiresAtMs: 1_790_000_000_000 + HIT_MS_MAX }
     for (const setup of [
       await setUpOutage(HIT_MS_MAX, { stored: expiring }),

@@ -15,7 +15,7 @@ export interface LinkFinder {
 
 /** Dependencies of a finder. */
 export interface FindDeps extends TierDeps {
-  /** Whether no other process writes links, so that memory may keep them for longer. */
+  /** Whether no other process writes links: memory then keeps them for longer. */
   readonly isOnlyWriter: boolean
   /** Whether a write of this process with unknown outcome may still take effect. @default never */
   readonly hasUnknownWrites?: () => boolean

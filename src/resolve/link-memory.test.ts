@@ -1,4 +1,4 @@
-// The memory of links in a process that alone writes them.
+// The memory of links in a process that is the only writer of links.
 import { expect, test } from '@jest/globals'
 import { createLinkMemory, HIT_MS_MAX, ONLY_WRITER_MS } from './link-memory.ts'
 

@@ -1,5 +1,5 @@
-// The in-process cache of links: keeps targets for a few seconds or, if only this process writes
-// links, for minutes; only then does it also keep negative entries. Targets are kept longer as
+// The in-process cache of links: keeps targets for a few seconds. If only this process writes
+// links, it keeps them for minutes, and also keeps negative entries. Targets are kept longer as
 // stale targets, for when all tiers are unavailable. Bounded. `get` also returns expired links.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
@@ -12,8 +12,8 @@ import { type CachedTarget, createTargetTable } from './target-table.ts'
  */
 export const HIT_MS_MAX = 4000
 /**
- * Lifetimes in a process that is the only writer of links, and removes changed links from its
- * memory.
+ * Lifetimes in milliseconds in a process that is the only writer of links, and removes changed
+ * links from its memory.
  */
 export const ONLY_WRITER_MS = { hit: 600_000, miss: 60_000 } as const
 
@@ -26,12 +26,12 @@ export const EXTENSION_MS = 1000
 const MIB = 1024 * 1024
 /** Bounds of the table of targets: an entry takes about 60 bytes plus the length of its target. */
 const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
-/** Memory for hot links, each its target's length plus OVERHEAD_BYTES: about 11,000 links. */
+/** Memory for hot links. Each takes its target's length plus OVERHEAD_BYTES: about 11,000 fit. */
 const HOT_BYTES_MAX = 4 * MIB
 const OVERHEAD_BYTES = 300
 /**
- * Every n-th hit of the table copies its link to the hot ones. A popular link is thus copied soon,
- * and one of many equally popular links rarely: such links would only evict each other.
+ * Every n-th hit of the table copies its link to the hot links. A very popular link is thus copied
+ * soon. If many links are equally popular, few are copied: they would only evict each other.
  */
 const COPY_EVERY = 8
 /** The maximum number of negative entries. */
@@ -39,7 +39,7 @@ const MISSES_MAX = 20_000
 
 /** An in-process cache of links. */
 export interface LinkMemory {
-  /** The target, `null` for a negative entry, or `undefined`: not cached. */
+  /** The target, `null` for a negative entry, or `undefined` if the code is not cached. */
   get(code: string, nowMs: number): Target | null | undefined
   /** Stores the result of a lookup that started at `startedMs`. */
   set(code: string, target: Target | undefined, startedMs: number): void
@@ -95,7 +95,7 @@ export function createLinkMemory(options: {
       }
       misses?.delete(code)
       const { longUrl, expiresAtMs } = target
-      // Jittered, so that links cached together are not re-read together.
+      // Jittered, so that links that are cached together are not re-read together.
       const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : HIT_MS_MAX
       const untilMs = startedMs + msMax * (0.75 + random() / 4)
       store(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })

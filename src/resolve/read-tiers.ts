@@ -77,8 +77,8 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
     },
     /**
      * Reads from any one replica after `fault`, the error of the majority read. The target of a
-     * link never changes, so a found one is served, although the link may have been disabled or
-     * deleted since. A miss may be outdated, and throws.
+     * link never changes, so a target that is found is served, although the link may have been
+     * disabled or deleted since. A miss may be outdated: this throws.
      */
     async findOnReplica(
       code: string,

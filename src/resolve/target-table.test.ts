@@ -84,7 +84,7 @@ describe('a link', () => {
   )
 })
 
-test('allowedBy is kept in the last target read, until a target is stored', () => {
+test('allowedBy is kept if it is set on the last target read, before a target is stored', () => {
   const anyStep = fc.record({
     action: fc.constantFrom('read', 'read', 'read', 'allow', 'allow', 'put', 'put', 'delete'),
     at: fc.nat({ max: 199 }),
@@ -174,7 +174,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     action: fc.constantFrom('put', 'put', 'put', 'put', 'delete', 'put same length'),
   })
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
-  /** Differs between steps, if it has 3 or more characters. */
+  /** The target of step `i`; targets of 3 or more characters differ between steps. */
   const targetOf = (i: number, length: number) =>
     `${i.toString(36)}.`.repeat(length).slice(0, length)
 

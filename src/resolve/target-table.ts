@@ -1,6 +1,7 @@
 // Targets, fresh and stale, and their times, in byte buffers outside the heap: with one object per
-// entry, garbage collection would cost more than all other work of a redirect. Bounded: evicts the
-// oldest targets, or the oldest entry of a full set. The caller checks whether a link has expired.
+// entry, garbage collection would cost more than all other work of a redirect. Evicts the oldest
+// targets when the bytes are full, and the oldest entry of a code's set of slots (code-slots.ts)
+// when all of them are used and the table cannot grow. The caller checks the expiry of links.
 import type { Target } from '../links/decide-redirect.ts'
 import { type CodeSlots, createCodeSlots } from './code-slots.ts'
 import { createTargetRing } from './target-ring.ts'
@@ -16,9 +17,9 @@ export interface CachedTarget extends Target {
 }
 
 /**
- * Targets by code. They stay here when they are no longer fresh, to be served as stale. A change of
- * `allowedBy` in a target that was read is kept if it comes before the next call that returns or
- * stores a target.
+ * Targets by code. They stay here when they are no longer fresh, to be served as stale. A caller
+ * may set `allowedBy` of a returned target: the table keeps the value if it is set before the next
+ * call that returns or stores a target.
  */
 export interface TargetTable {
   /**
@@ -28,7 +29,7 @@ export interface TargetTable {
   getFresh(code: string, nowMs: number): CachedTarget | undefined
   /** The target, regardless of its times. */
   get(code: string): CachedTarget | undefined
-  /** Stores or replaces a target of visible ASCII; one that is too long is not stored. */
+  /** Stores or replaces a target of visible ASCII; if it is too long, only deletes the old one. */
   put(code: string, link: CachedTarget): void
   delete(code: string): void
 }
@@ -59,7 +60,7 @@ export function createTargetTable(bounds: {
     return slot >= 0 && isPresent(slot) ? slot : -1
   }
   let [last, lastSlot]: [CachedTarget | undefined, number] = [undefined, 0]
-  /** Copies `allowedBy` of the last target read to its slot, before `put` changes the slot. */
+  /** Copies the `allowedBy` of the target that was read last to the slot of that target. */
   const keepAllowedBy = () => {
     if (last?.allowedBy !== undefined) fields[lastSlot * FIELDS + ALLOWED_BY] = last.allowedBy
     last = undefined
@@ -72,7 +73,7 @@ export function createTargetTable(bounds: {
     last = withFields(longUrl, fields, slot * FIELDS)
     return last
   }
-  /** Finds a free slot, or else grows the table or, at its bound, reuses the oldest of the set. */
+  /** A free slot or, if there is none and the table cannot grow, that of the set's oldest entry. */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
     let oldest = first
@@ -132,7 +133,7 @@ function doubled(old: Entries): Entries {
   return { slots, fields, lengths }
 }
 
-/** `longUrl` with what `fields` contains from index `offset`. */
+/** The target with this URL, and with the fields that start at index `offset`. */
 function withFields(longUrl: string, fields: Float64Array, offset: number): CachedTarget {
   const expiresAtMs = fields[offset + EXPIRES] ?? Number.NaN
   const allowedBy = fields[offset + ALLOWED_BY] ?? Number.NaN

@@ -38,7 +38,7 @@ const list: ListKind = {
 }
 const IMPORT_BYTES_MAX = 256 * 1024 * 1024
 const STDIN = '-'
-/** Faulty lines that are displayed. */
+/** Maximum number of faulty lines that are displayed. */
 const FAULTS_SHOWN_MAX = 100
 
 const settings = {
@@ -161,7 +161,7 @@ async function runVerb(list: BlockList, request: BlockRequest): Promise<void> {
   }
 }
 
-/** The first of the entries, in the audit log. */
+/** The first entries, as the audit log shows them. */
 function shown(entries: readonly string[]): string[] {
   return entries.slice(0, SUBJECTS_MAX).map((entry) => entry.slice(0, SUBJECT_LENGTH_MAX))
 }
@@ -179,7 +179,7 @@ async function addAll(
   { verb, entries }: { readonly verb: 'add' | 'import'; readonly entries: readonly string[] },
 ): Promise<Added> {
   const all = new Set(entries).size
-  let added = 0 // also by an earlier attempt that was in conflict
+  let added = 0 // including those of earlier attempts with a conflict
   const add = (documents: readonly ListDocument[]) => {
     const changed = addEntries(documents, entries)
     const fail = (cause: string) => new OperatorError(`Cannot add entries: ${cause}`)
@@ -212,7 +212,7 @@ async function removeAll(
   entries: readonly string[],
 ): Promise<Removed> {
   const wanted = new Set(entries)
-  const removed = new Set<string>() // also by an earlier attempt that was in conflict
+  const removed = new Set<string>() // including those of earlier attempts with a conflict
   const remove = (documents: readonly ListDocument[]) => {
     const { contents, found } = removeEntries(documents, wanted)
     for (const entry of found) removed.add(entry)

@@ -56,7 +56,7 @@ const settings = {
 
 type Config = ConfigOf<typeof settings>
 
-/** 0 is any free port. */
+/** With port 0, the system selects a free port, so both may be 0. */
 const distinctPorts = dependentSettings(
   { ADS_PORT: settings.ADS_PORT, ADMIN_PORT: settings.ADMIN_PORT },
   ({ ADS_PORT: port, ADMIN_PORT: adminPort }) =>
@@ -121,7 +121,7 @@ async function start(context: Context, access: ClusterAccess): Promise<void> {
     health.markReady()
     resolve(undefined)
   }
-  // Each has its own events: many of one kind of object do not displace those of the other.
+  // Each has its own recorder: many events for one kind of object do not displace the others.
   const openDeps = () => openControllerDeps(context, { api, election, identity })
   const pools = openPools(context, { ...openDeps(), namespace, onSynced })
   const policies = openPolicies(context, { ...openDeps(), namespace })

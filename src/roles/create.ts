@@ -71,7 +71,7 @@ export const role = defineRole({
       config,
       dependencies: ['store', 'cache'],
     })
-    // Before the stores: once they respond, the process is ready.
+    // Opened before the stores: once these respond, the process is ready.
     const [keys, blocked] = await Promise.all([
       openClientKeys(config, service, Date.now),
       openBlockedTargets(config.BLOCKED_TARGETS, service),

@@ -77,7 +77,7 @@ export const role = defineRole({
     'cannot be displayed later. The links that are created with it have the creator ID, by\n' +
     'default a random number. DATE is such as 2027-01-31 or 2027-01-31T12:00:00Z; without it,\n' +
     'the key does not expire. list prints the keys without their hashes. revoke removes keys,\n' +
-    'also their copies under other names; the links of the keys remain. The list is the file at\n' +
+    'and their copies under other names; the links of the keys remain. The list is the file at\n' +
     'API_KEYS. The service must be started with the same setting; it applies a change within\n' +
     '5 seconds. On Kubernetes, the list is in Secrets: a new key is added to the first one that\n' +
     'has space, and the command must be allowed to get and update them. A change is reported to\n' +
@@ -136,8 +136,8 @@ function parseKeyArgs(args: Arguments, nowMs: number): KeyRequest {
 
 function checkName(name: string): void {
   if (API_KEY_NAME.test(name)) return
-  const allowed = '1 to 63 of the characters a-z, 0-9 and -, the latter not at an end'
-  throw new UsageError(`NAME must have ${allowed}: it is ${JSON.stringify(name)}`)
+  const allowed = '1 to 63 of the characters a-z, 0-9 and -, and must not start or end with -'
+  throw new UsageError(`NAME must be ${allowed}: it is ${JSON.stringify(name)}`)
 }
 
 function parseCreator(creator: string | undefined): bigint {
@@ -207,7 +207,7 @@ async function revokeKeys(
   { names, json }: Extract<KeyRequest, { verb: 'revoke' }>,
   change: Change,
 ): Promise<void> {
-  const revoked = new Set<string>() // also by an earlier attempt that was in conflict
+  const revoked = new Set<string>() // including those of earlier attempts with a conflict
   const copies = new Set<string>()
   const creatorIds = new Map<string, string>()
   let hashes: ReadonlySet<string> = new Set()

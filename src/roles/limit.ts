@@ -1,5 +1,5 @@
-// `curtail limit`: what the limiters observe, through their debug ports, and the reset of counters,
-// through the admin API of one.
+// `curtail limit`: shows what the limiters observe, through their debug ports, and resets counters,
+// through the admin API of one limiter.
 import * as z from 'zod'
 import {
   type AdminTarget,
@@ -161,7 +161,7 @@ async function runReset(
   return rules.map((rule) => `counter of ${rule} reset\n`).join('')
 }
 
-/** Calls a limiter; adds to the error, if the URL is possibly that of another process, what is. */
+/** Calls a limiter. If the URL may belong to another process, the error explains what to set. */
 async function callLimiter<T>(...call: Parameters<typeof callAdminApi<T>>): Promise<T> {
   try {
     return await callAdminApi(...call)

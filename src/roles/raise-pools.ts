@@ -1,5 +1,5 @@
-// `curtail pool raise`: after a restore from a backup, skips the blocks of codes that were claimed
-// since. Connects to Cassandra, because no create pod, and therefore no admin API, may run then.
+// `curtail pool raise`: after a restore, skips the blocks of codes that were claimed after the
+// backup. Connects to Cassandra: no create pod may run meanwhile, so there is no admin API.
 import { randomUUID } from 'node:crypto'
 import { SEQ_MAX } from '../codes/block.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -21,7 +21,7 @@ import { raiseClaimed } from '../stores/cassandra/raise-claimed.ts'
 import { cassandraDependentSettings, cassandraSettings } from '../stores/cassandra/settings.ts'
 
 const CONNECT_MS_MAX = 30_000
-/** A billion codes of each pool stay usable, because nothing can lower a number. */
+/** The highest BLOCK: a billion codes stay usable, because a raised number cannot be lowered. */
 const BLOCK_MAX = SEQ_MAX - 1_000_000
 /** More blocks are probably a typing error: 100 million codes are a month at the design load. */
 const SKIPPED_MAX = 100_000

@@ -144,7 +144,7 @@ function openSource(context: Context, denyCache: DenyCache | undefined): Promise
   })
 }
 
-/** Counters of pending hits: as many as local shares keep reports. */
+/** Maximum number of counters with pending hits; the local shares also have this many counters. */
 const PENDING_MAX = 50_000
 
 type LimiterStore = GuardedStore & Pick<CounterStore, 'reset'>

@@ -109,7 +109,7 @@ function parseSince(since: string | undefined): number | undefined {
   throw invalid('since', 'a positive duration such as 24h or 7d', since)
 }
 
-/** Prints the matches of each page when it has arrived. */
+/** Prints the matches of each page as soon as it has arrived. */
 async function list(reader: ReportReader, args: ListArguments): Promise<void> {
   const { code, reason, sinceMs, limit, output } = args
   const matches = (report: ListedReport) =>
@@ -153,7 +153,7 @@ function renderJson(report: ListedReport, link: ReportedLink): string {
 const stateOf = (link: ReportedLink) => (link === null ? 'not found' : shownState(link))
 
 const HEADINGS = ['TIME', 'ID', 'CODE', 'REASON', 'STATE', 'TARGET']
-/** Equal on every page: of a time, an id, a code, a reason and a state. */
+/** The widths of the columns TIME to STATE, which are the same on every page. */
 const WIDTHS = [24, 16, CODE_LENGTH_MAX, 8, 9]
 
 function renderLines(lines: readonly (readonly string[])[]): string {

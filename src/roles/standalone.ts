@@ -69,7 +69,7 @@ type Config = ConfigOf<typeof settings>
 
 const POOL = 'default'
 const marks: PoolMarks = { lowWater: 5000, target: 10_000 }
-/** Until the first claim: minting more at the start takes 6 MB, for V8's optimizing compiler. */
+/** Marks until the first claim: minting more at the start would cost 6 MB in V8's optimizer. */
 const unusedMarks: PoolMarks = { lowWater: BLOCK_SIZE, target: BLOCK_SIZE }
 const REFILL_CHECK_MS = 5000
 const SWEEP_EVERY_MS = 24 * 3_600_000

@@ -12,7 +12,7 @@ export interface Sample<L extends string> {
 export class CollectedCounter<L extends string = never> extends RegisteredMetric<L> {
   #source: () => Iterable<Sample<L>> = () => []
 
-  /** Sets the source of the series; no two of them may have the same labels. */
+  /** Sets the source of the series, each of which must have different labels. */
   collectFrom(source: () => Iterable<Sample<L>>): void {
     this.#source = source
   }

@@ -1,5 +1,5 @@
-// The controller's metrics. The first ones have the names and meaning of those in
-// controller-runtime and client-go, so that existing dashboards for those work.
+// The controller's metrics. The first ones have the names and meaning of the metrics of
+// controller-runtime and client-go, so that existing dashboards work.
 import type { MetricFactory } from './metric-factory.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]

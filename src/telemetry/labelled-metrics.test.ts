@@ -18,7 +18,7 @@ async function pageOf(registry: Registry): Promise<string[]> {
   return (await registry.metrics()).split('\n').sort()
 }
 
-test('a counter', async () => {
+test('a counter renders as in prom-client', async () => {
   const steps = fc.array(fc.tuple(labels, fc.integer({ min: 0, max: 9 }), fc.boolean()))
   await fc.assert(
     fc.asyncProperty(steps, async (given) => {
@@ -35,7 +35,7 @@ test('a counter', async () => {
   )
 })
 
-test('a histogram, with values on, between and above its bounds', async () => {
+test('a histogram renders values on, between and above its bounds as in prom-client', async () => {
   const values = fc.oneof(
     fc.constantFrom(0, 0.001, 0.1, 1, 7),
     fc.double({ min: 0, max: 2, noNaN: true }),

@@ -1,7 +1,7 @@
 // The metrics of the link cache that the pods share.
 import type { MetricFactory } from './metric-factory.ts'
 
-/** Creates them. */
+/** Creates the metrics. */
 export function linkCacheMetrics({ counter, gauge }: MetricFactory) {
   return {
     linkCacheFills: counter(

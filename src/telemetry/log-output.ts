@@ -11,7 +11,7 @@ export interface LogOutput {
   readonly write: (line: string) => void
 }
 
-/** Writes lines to `stream`; calls `onDropped` with their number once the reader continues. */
+/** Writes to `stream`; calls `onDropped` with the number of dropped lines when it drains. */
 export function createLogOutput(stream: Writable, onDropped: (lines: number) => void): LogOutput {
   let dropped = 0
   const report = () => {

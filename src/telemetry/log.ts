@@ -1,5 +1,5 @@
-// JSON lines on stdout, one object per line. Successful requests are not logged: the edge does
-// that. A line must not contain a key, a token or a user's URL.
+// JSON lines on stdout, one object per line. Successful requests are not logged: the edge logs
+// them. A line must not contain a key, a token or a user's URL.
 import { pino, type Logger, stdSerializers } from 'pino'
 import { createLogOutput } from './log-output.ts'
 import { installedSpans } from './spans.ts'

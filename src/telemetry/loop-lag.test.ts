@@ -11,7 +11,7 @@ function stall(ms: number): void {
   for (const endMs = performance.now() + ms; performance.now() < endMs;);
 }
 
-test('a stall counts once for each tick that it delayed, by the delay', async () => {
+test('a stall counts once for each tick that it delayed, with the delay of that tick', async () => {
   const seen: number[] = []
   const stop = watchLoopLag({ nowMs: () => performance.now(), observe: (lag) => seen.push(lag) })
   await sleep(2 * TICK_MS)
@@ -40,7 +40,7 @@ test('after an hour in a frozen process, one minute is counted', async () => {
   expect(Math.max(...seen)).toBeLessThanOrEqual((TICKS_MAX * TICK_MS) / 1000)
 })
 
-test('it measures nothing after stop', async () => {
+test('nothing is measured after stop', async () => {
   const seen: number[] = []
   const stop = watchLoopLag({ nowMs: () => performance.now(), observe: (lag) => seen.push(lag) })
   await sleep(3 * TICK_MS)

@@ -1,13 +1,13 @@
-// Measures the lag of the event loop: for each tick of a fixed-rate clock, how long after it the
-// loop ran. A stall counts once for each tick that it delayed, as it would for requests that arrive
-// at a fixed rate. Independent of metrics.
+// Measures the lag of the event loop: for each tick of a fixed-rate clock, how long after the tick
+// the loop ran. A stall counts once for each tick that it delayed, as it would for requests that
+// arrive at a fixed rate. Independent of metrics.
 
 /** Interval between two ticks. */
 export const TICK_MS = 20
-/** Ticks counted per stall: one minute. Of a longer one (a frozen process), only the last. */
+/** Maximum number of ticks counted per stall (the last minute), in case a process was frozen. */
 export const TICKS_MAX = 3000
 
-/** Calls `observe` with the lag of each tick, in seconds; returns a function that stops it. */
+/** Calls `observe` with the lag of each tick, in seconds; returns a function that stops. */
 export function watchLoopLag(options: {
   /** A monotonic clock. */
   readonly nowMs: () => number

@@ -8,7 +8,7 @@ import { installedSpans } from './spans.ts'
 interface HistogramShape<L extends string> {
   readonly buckets: readonly number[]
   readonly labelNames?: readonly L[]
-  /** Whether each observation occurs within its request, so that the trace is its exemplar. */
+  /** Whether each observation occurs within its request: the exemplar is then the active trace. */
   readonly hasExemplars?: boolean
 }
 

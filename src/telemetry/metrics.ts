@@ -73,18 +73,21 @@ const RULE_LABELS = ['domain', 'key1', 'key2', 'rule'] as const
 
 /** Metrics that start with `ratelimit_` have envoyproxy/ratelimit's names and meaning. */
 function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory) {
-  const ofRule = (name: string, help: string) =>
+  const ruleCounter = (name: string, help: string) =>
     collected(`ratelimit_service_rate_limit_${name}`, `By rule: ${help}.`, RULE_LABELS)
   return {
-    ruleTotalHits: ofRule('total_hits', 'hits requested'),
-    ruleOverLimit: ofRule('over_limit', 'hits that exceed the limit'),
-    ruleNearLimit: ofRule('near_limit', 'hits within the limit, but near it'),
-    ruleOverLimitWithLocalCache: ofRule(
+    ruleTotalHits: ruleCounter('total_hits', 'hits requested'),
+    ruleOverLimit: ruleCounter('over_limit', 'hits that exceed the limit'),
+    ruleNearLimit: ruleCounter('near_limit', 'hits within the limit, but near it'),
+    ruleOverLimitWithLocalCache: ruleCounter(
       'over_limit_with_local_cache',
       'hits denied by the deny cache, without Redis',
     ),
-    ruleWithinLimit: ofRule('within_limit', 'hits within the limit'),
-    ruleShadowMode: ofRule('shadow_mode', 'hits that exceed the limit of a rule in shadow mode'),
+    ruleWithinLimit: ruleCounter('within_limit', 'hits within the limit'),
+    ruleShadowMode: ruleCounter(
+      'shadow_mode',
+      'hits that exceed the limit of a rule in shadow mode',
+    ),
     domainNotFound: collected(
       'ratelimit_service_rate_limit_domain_not_found',
       'Calls for a domain without rules.',
@@ -133,12 +136,12 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
     ),
     limiterStoreUnavailable: gauge(
       'curtail_limiter_store_unavailable',
-      '1 while this process counts locally because Redis is unavailable.',
+      '1 while this process decides without Redis because Redis is unavailable.',
     ),
   }
 }
 
-/** The xDS server that the rules come from. */
+/** Metrics of the xDS server that sends the rules. */
 function xdsMetrics({ counter, gauge }: MetricFactory) {
   return {
     xdsConnected: gauge(
@@ -259,8 +262,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 
 /**
  * Adds prom-client's process metrics (CPU, memory) and measures the event loop lag for the life of
- * the process: prom-client's own lag metric resets on each scrape, so that each of two scrapers
- * would read only the time since the other's scrape.
+ * the process: prom-client's own lag metric resets on each scrape, and each of two scrapers would
+ * read only the time since the other's scrape.
  */
 export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
   collectDefaultMetrics({ register: metrics.registry })

@@ -9,7 +9,7 @@ test.each(['a', '4bf92f35-77b3', '!'.repeat(128), '~'])('%j is used', (given) =>
 test.each([
   ...[undefined, '', ' ', 'a b', 'a\nb', 'a\r\nX: y', 'ä', 'x'.repeat(129), '\u007f', 'a\t'],
   ...[['a'], ['a', 'b'], []],
-])('%j is replaced by a new id', (given) => {
+])('%j is replaced with a new id', (given) => {
   expect(requestIdFrom(given)).toMatch(/^[0-9a-f]{16}-[0-9a-z]+$/)
 })
 

@@ -1,5 +1,6 @@
 // Sends metrics to a statsd server over TCP every few seconds, counters as increments. While the
-// server is unavailable nothing is queued: the next increment includes it. Never throws or blocks.
+// server is unavailable, nothing is queued: the next increment includes the unsent ones. Never
+// throws or blocks.
 import { connect, type Socket } from 'node:net'
 import { runInBackground } from '../resilience/background.ts'
 import { within } from '../resilience/deadline.ts'

@@ -1,6 +1,6 @@
 // What an import derives from a row: the id of its write, and codes that replace one that is not
-// allowed. Both depend only on the row, so that a retried import returns the same links. Must never
-// change: an import that was started with an earlier version must continue.
+// allowed. Both depend only on the row, so that a retried import returns the same links. Their
+// derivation must never change: an import that an earlier release started must continue.
 import { createHash } from 'node:crypto'
 import { isOffensive } from '../codes/offensive.ts'
 import { aliasFault } from '../links/alias.ts'
@@ -14,7 +14,7 @@ export interface RowIdentity {
 }
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Codes of pools have 7 characters: these never take one. */
+/** Generated codes have 7 characters, so a replacement never equals one. */
 const REPLACED_LENGTH = 8
 const CANDIDATES_MAX = 10
 

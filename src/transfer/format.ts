@@ -1,7 +1,7 @@
 // A format of files to import: bytes in, rows or faults out, with bounded memory.
 import type { LinkRow } from './link-row.ts'
 
-/** One link of a file, or why one cannot be read. */
+/** One link of a file, or why it cannot be read. */
 export type ParsedRow = (
   { readonly link: LinkRow } | { readonly fault: string; readonly code: string | null }
 ) & {
@@ -9,7 +9,7 @@ export type ParsedRow = (
   readonly row: number
 }
 
-/** The same, with its place in the file. */
+/** A parsed row with its place in the file. */
 export type FileRow = ParsedRow & {
   /** The line of the file, from 1, in which the record starts. */
   readonly line: number

@@ -74,7 +74,7 @@ describe.each(formatFixtures)('$format, $about', (fixture) => {
     expectRows((await parse(format, [bytesOf(crlf)])).rows, fixture)
   })
 
-  test('of which only the start arrives yields no other link', async () => {
+  test('that is truncated yields only links that the whole file yields', async () => {
     const whole = (await parse(format, [bytes])).rows
     for (let length = 0; length < bytes.length; length += 3) {
       const { rows, error } = await parse(format, [bytes.subarray(0, length)])
@@ -125,12 +125,12 @@ test.each([
   ['csv', 'short_code,long_url\r\n\na,"https://example.com/\n"\nb\nc,x\n', [3, 5, 6]],
   ['ndjson', '\n{}\n\nx\n', [2, 4]],
   ['kutt', '{"data":[\n{\n"address":1},\n\n{},{}]}\n{"data":[{}]}\n', [2, 5, 5, 6]],
-])('the rows of %s have the lines in which their records start', async (format, file, expected) => {
+])('the rows of %s have the numbers of their first lines', async (format, file, expected) => {
   const { rows, error } = await parse(format, [bytesOf(file)])
   expect([error, rows.map(({ line }) => line)]).toEqual([undefined, expected])
 })
 
-test('a link that Kutt has banned is disabled, also if its database has no booleans', async () => {
+test('a link that Kutt has banned is disabled, even if its database has no booleans', async () => {
   const states = async (banned: unknown) => {
     const data = [{ address: 'a', target: 'https://example.com/', banned }]
     const { rows } = await parse('kutt', [bytesOf(JSON.stringify({ data }))])

@@ -8,7 +8,7 @@ import { codeIn, parseLinkRow } from './link-row.ts'
 export type BatchImporter = (rows: readonly unknown[]) => Promise<readonly ImportResult[]>
 
 const PARALLEL_MAX = 16
-/** Deadline of a batch, plus at most a few store calls. */
+/** Deadline of a batch; it is exceeded by at most a few store calls. */
 const BATCH_MS_MAX = 8000
 
 /** Creates the function that imports batches. */

@@ -17,7 +17,7 @@ import type { ImportResult } from './import-result.ts'
 
 type Links = ReturnType<typeof createMemoryLinkStore>
 
-/** Rows of every kind, besides links that other writers have stored before. */
+/** Rows of every kind; other writers have already stored `otherLinks`. */
 const modelRows = [
   row(),
   row({ short_code: 'off', state: 'disabled' }),
@@ -61,7 +61,7 @@ const faults = {
 }
 const storeError = (outcome: 'unknown' | 'not-done') => new StoreError('down', { outcome })
 
-/** `links`, of which the call number `at` fails. */
+/** `links`, whose call number `at` fails. */
 function withFault(links: Links, at: number, fault: (typeof faults)[keyof typeof faults]) {
   let calls = 0
   const guard = <A, T>(call: (given: A) => Promise<T>) => {
@@ -79,7 +79,7 @@ function withFault(links: Links, at: number, fault: (typeof faults)[keyof typeof
   return { links: guarded, hasFailed: () => calls > at }
 }
 
-test.each(Object.entries(faults))('a retry after a fault stores the same: %s', async (_, fault) => {
+test.each(Object.entries(faults))('a retry stores the same records: %s', async (_, fault) => {
   const reference = await storeWithOtherLinks()
   for (const one of modelRows) await createImporter(reference).run(one)
   const expected = await recordsOf(reference)

@@ -74,7 +74,7 @@ const rejected: Record<string, [change: Partial<LinkRow>, expected: Partial<Impo
   ],
 }
 
-test.each(Object.entries(rejected))('is not stored: %s', async (_, [change, { result }]) => {
+test.each(Object.entries(rejected))('a row is not stored: %s', async (_, [change, { result }]) => {
   const links = createMemoryLinkStore()
   const { run, invalidated } = createImporter(links)
   const outcome = await run(row(change))
@@ -102,9 +102,9 @@ test.each([
 
 test.each([
   ['too long', 'longer-than-ten'],
-  ['with a slash', 'a/b'],
+  ['split by a slash', 'a/b'],
   ['reserved', 'Admin'],
-  ['of other characters', 'naïve'],
+  ['not ASCII', 'naïve'],
 ])('a code that is %s is replaced by one that depends only on the row', async (_, short_code) => {
   const links = createMemoryLinkStore()
   const given = row({ short_code })
@@ -120,7 +120,7 @@ test.each([
   expect(other.code).not.toBe(code)
 })
 
-test('replaced codes are allowed, and never those of generated links', () => {
+test('replacements are allowed as codes, and never have the length of generated codes', () => {
   for (let i = 0; i < 2000; i++) {
     const codes = candidatesOf(identityOf(row({ short_code: `not allowed ${i}` })))
     expect(codes.length).toBeGreaterThan(5)

@@ -21,7 +21,7 @@ export interface ImportDeps extends RetryDeps {
   readonly nowMs: Clock
   readonly monotonicMs: Clock
   /**
-   * Invalidates the cache entries of a code, which may be negative. Called for every row whose link
+   * Invalidates the positive and negative cache entries of a code. Called for every row whose link
    * is or may be stored; the result waits for the promise, which never rejects.
    */
   readonly invalidateCaches: (code: string) => Promise<void> | undefined
@@ -67,7 +67,7 @@ export async function importLink(
       return { short_code, result: outcome, code, detail }
     }
     if (!isReplaced) {
-      const detail = 'short_code has another link, which is unchanged'
+      const detail = 'short_code belongs to a different link, which is unchanged'
       return { short_code, result: 'conflict', code: null, detail }
     }
   }
@@ -105,7 +105,7 @@ function decide(deps: ImportDeps, row: LinkRow): Decision {
 
 type Outcome = 'created' | 'exists' | 'taken' | 'failed' | RejectedWriteError
 
-/** Stores `link` if its code is free; `taken`: the code has another link. */
+/** Stores `link` if its code is free; `taken`: the code belongs to a different link. */
 async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Outcome> {
   const { links } = deps
   let stored = await retries.run(() => links.find(link.code))
@@ -114,14 +114,14 @@ async function store(deps: ImportDeps, link: Link, retries: Retries): Promise<Ou
     const writerId = await retries.run(() => links.insertIfAbsent(link).catch(rejectionOf))
     const isRejected = writerId instanceof RejectedWriteError
     if (isRejected || writerId === link.writerId || writerId === 'failed') {
-      await deps.invalidateCaches(link.code) // an attempt that failed may have stored it, too
+      await deps.invalidateCaches(link.code) // a failed attempt may have stored it
       return isRejected || writerId === 'failed' ? writerId : 'created'
     }
     stored = await retries.run(() => links.readSerial(link.code))
     if (stored === 'failed' || stored === undefined) return 'failed'
   }
   if (stored.writerId === link.writerId) {
-    await deps.invalidateCaches(link.code) // the attempt that stored it may not have
+    await deps.invalidateCaches(link.code) // the attempt that stored the link may have crashed
     return 'exists'
   }
   return isSame(stored, link) ? 'exists' : 'taken'
@@ -133,7 +133,7 @@ function rejectionOf(error: unknown): RejectedWriteError {
   throw error
 }
 
-/** Whether a link of another writer redirects, or is deleted, exactly as the row's link. */
+/** Whether a link of another writer redirects or is deleted exactly like the row's link. */
 function isSame(stored: Link, link: Link): boolean {
   if (link.longUrl === null) return stored.deletedAtMs !== null
   const isDisabled = (each: Link) => each.disabledAtMs !== null

@@ -3,8 +3,8 @@ import * as z from 'zod'
 
 /**
  * `exists`: the row was imported before, or its code has a link with the same target, expiry and
- * state. `conflict`: its code has another link, which is unchanged. `failed`: the store has not
- * confirmed the row; a retry is safe.
+ * state. `conflict`: its code belongs to a different link, which is unchanged. `failed`: the store
+ * has not confirmed the row; a retry is safe.
  */
 const importResults = ['created', 'exists', 'conflict', 'invalid', 'expired', 'failed'] as const
 

@@ -51,7 +51,7 @@ const rowShape = z
     },
   )
   .transform((row) => {
-    // The list of blocked targets of this service decides, not that of another one.
+    // Without `target_blocked`: this service's own list decides which targets are blocked.
     const { short_code, long_url = null, created_at, expires_at, creator_id = null } = row
     return {
       short_code,

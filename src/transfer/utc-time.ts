@@ -5,8 +5,8 @@ const shape = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:Z|([+-]\d\
 const rfc3339 = z.iso.datetime({ offset: true })
 
 /**
- * A time as RFC 3339 in UTC with milliseconds; `undefined` if it is none. Also accepts a space for
- * the T and an offset without colon; a time without offset is UTC.
+ * A time as RFC 3339 in UTC with milliseconds; `undefined` for another string. Also accepts a space
+ * instead of the T, and an offset without colon; a time without offset is UTC.
  */
 export function utcTimeOf(time: string): string | undefined {
   const [, date = '', clock = '', hours, minutes = ''] = shape.exec(time) ?? []

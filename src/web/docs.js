@@ -117,7 +117,7 @@ function renderRequest({ method, path, headers, body }) {
 }
 
 /**
- * Sends the request; returns the response as one line and complete, and the URL of a created link.
+ * Sends the request; returns the response, as one line and in full, and the URL of a created link.
  * @param {TriedRequest} request
  * @returns {Promise<{ summary: string, content: (string | Node)[], created?: string }>}
  */

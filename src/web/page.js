@@ -6,7 +6,7 @@
 const RESPONSE_MS_MAX = 15_000
 const DAY_MS = 86_400_000
 const DAYS_MAX = 3650
-/** From this wait on, the time of a retry has a date. */
+/** After a wait of at least this long, the time of a retry is shown with its date. */
 const DATED_SECONDS_MIN = 43_200
 
 /** @param {string} id */
@@ -100,13 +100,13 @@ function daysChosen() {
   return Math.ceil((Date.parse(`${date.value}T00:00`) - Date.now()) / DAY_MS)
 }
 
-/** Not while a date is typed: a change of the bounds clears an incomplete date. */
+/** Sets the bounds of the date. Not called while a date is typed: that would clear it. */
 function boundDate() {
   date.min = dayAfter(1)
   date.max = dayAfter(DAYS_MAX)
 }
 
-/** Shows when a link expires that is created now. */
+/** Shows when a link that is created now would expire. */
 function showLifetime() {
   const days = daysChosen()
   const isValid = days !== undefined && days >= 1 && days <= DAYS_MAX
@@ -242,7 +242,7 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
   statusLine.textContent = fill(strings.ready, { url: shortUrl })
   form.reset()
   for (const input of inputs) {
-    input.value = '' // a faulty form from the server resets to its values
+    input.value = '' // `reset` restores the values of a faulty form that the server rendered
     showFault(input, '')
   }
   message.textContent = ''

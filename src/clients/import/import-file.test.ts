@@ -170,7 +170,7 @@ test('rows that are never confirmed fail, if the service confirms others', async
   expect(await reported()).toEqual([3, 10, 20])
 })
 
-test('without a response, the import stops after 5 s, after one, after a minute', async () => {
+test('an import stops after 5 s without a first response, 60 s without a further one', async () => {
   await expect(run('http://127.0.0.1:1')).rejects.toThrow(/stopped after 0 rows: cannot reach/)
   expect(waitedMs).toBeGreaterThan(5000)
   expect(waitedMs).toBeLessThan(20_000)
@@ -188,7 +188,7 @@ test.each([401, 404, 413, 500])('a %i is not retried', async (status) => {
   expect(batches).toHaveLength(1)
 })
 
-test('an import that stopped continues after its recorded rows, and its report too', async () => {
+test('a stopped import continues after its recorded rows, and so does its report', async () => {
   const { url, batches } = await startApi(create)
   const rows = rowsOf(12, new FormatError('damaged'))
   await expect(run(url, { rows })).rejects.toThrow(
@@ -204,7 +204,7 @@ test('an import that stopped continues after its recorded rows, and its report t
   expect(await readProgress(path)).toBeUndefined()
 })
 
-test('an import continues although a corrected file has its rows on other lines', async () => {
+test('an import continues even if a corrected file has its rows on other lines', async () => {
   const { url } = await startApi(create)
   const rows = rowsOf(12, new FormatError('damaged'))
   await expect(run(url, { rows })).rejects.toThrow('damaged')
@@ -226,7 +226,7 @@ test('progress of another import is rejected', async () => {
   const foreign = /^\S+ belongs to another import: .*; delete it to import .* first row$/
   await expect(run(url, { format: 'yourls' })).rejects.toThrow(foreign)
   await expect(run(url, { rows: otherRows() })).rejects.toThrow(/first 10 rows differ/)
-  await expect(run(url, { rows: rowsOf(9) })).rejects.toThrow(/it has 10 rows, the file 9/)
+  await expect(run(url, { rows: rowsOf(9) })).rejects.toThrow(/it has 10 rows, the file has only 9/)
   await writeFile(`${path}.report`, '')
   await expect(run(url)).rejects.toThrow(/lacks lines .*: delete the progress file/)
   await writeFile(path, '{}')
@@ -245,7 +245,7 @@ test('an import stops when it is aborted, and records its progress', async () =>
   expect(await readProgress(path)).toMatchObject({ rows: 10 })
 })
 
-test('a replaced code is in the report, with both codes', async () => {
+test('the report contains the old and the new code if a code was replaced', async () => {
   const { url } = await startApi((rows) =>
     rows.map((row) => ({ ...resultOf('created')(row), code: 'replaced' })),
   )

@@ -36,7 +36,7 @@ export interface ImportOptions {
   readonly signal: AbortSignal
   /** Called after each batch. */
   readonly onBatch: (counts: Counts) => void
-  /** Waits before the next batch, and the clock of its duration; replaced in tests. */
+  /** Waits before the next batch; tests replace it and the clock. */
   readonly pause?: Pause
   readonly nowMs?: () => number
 }
@@ -47,7 +47,7 @@ const BATCHES_PER_SECOND = 4
 const BATCH_CHARACTERS_MAX = 600_000
 const RECORD_EVERY_MS = 1000
 
-/** Imports all rows; resolves to their numbers by result. Throws OperatorError. */
+/** Imports all rows; resolves to the number of rows by result. Throws OperatorError. */
 export async function importFile(options: ImportOptions): Promise<Counts> {
   const { rows, rowsPerSecond, signal, onBatch, pause = wait, nowMs = monotonicMs } = options
   const digest = createRowsDigest()
@@ -97,7 +97,7 @@ async function skipImported({ rows, progress }: ImportOptions, digest: RowsDiges
   for (let i = 0; i < earlier.rows; i++) {
     const { value, done } = await rows.next()
     if (done === true)
-      throw new ForeignProgressError(path, `it has ${earlier.rows} rows, the file ${i}`)
+      throw new ForeignProgressError(path, `it has ${earlier.rows} rows, the file has only ${i}`)
     digest.add(value)
   }
   if (digest.read() !== earlier.digest) {

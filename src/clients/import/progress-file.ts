@@ -1,6 +1,6 @@
-// The progress file of an import: how many rows of the file were imported, so that a command that
-// was killed continues there. It only saves time: a row can be imported any number of times. It
-// contains a digest of these rows, so that the progress of another file is rejected.
+// The progress file of an import: how many rows of the file were imported, so that the next run
+// after a killed one continues there. The file only saves time: a row can be imported any number of
+// times. It contains a digest of these rows, so that the progress of another file is rejected.
 import { createHash, type Hash } from 'node:crypto'
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import * as z from 'zod'
@@ -51,7 +51,7 @@ async function readIfPresent(path: string): Promise<string | undefined> {
   }
 }
 
-/** Replaces the progress file as one step: it always has the state of one moment. */
+/** Replaces the progress file atomically, so that its fields always belong together. */
 export async function writeProgress(path: string, progress: Progress): Promise<void> {
   try {
     await writeFile(`${path}.tmp`, `${JSON.stringify(progress)}\n`)
@@ -80,12 +80,12 @@ export interface RowsDigest {
   read(): string
 }
 
-/** Creates the digest of no row. */
+/** Creates a digest, without any row yet. */
 export function createRowsDigest(): RowsDigest {
   const hash: Hash = createHash('sha256')
   return {
     add(row) {
-      // An edit of the file may move rows, and earlier versions recorded no lines.
+      // Without the line: an edit of the file may move rows, and earlier releases recorded none.
       hash.update(`${JSON.stringify({ ...row, line: undefined })}\n`)
     },
     read: () => hash.copy().digest('hex'),

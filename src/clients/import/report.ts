@@ -45,8 +45,8 @@ export function createStreamReport(stream: Writable): Report {
 }
 
 /**
- * Opens a report file. It keeps its first `keptBytes`: the lines of rows that a killed command had
- * recorded as imported; the lines of later rows are written when these rows are retried.
+ * Opens a report file and keeps its first `keptBytes`: the lines of rows that a killed command had
+ * recorded as imported. The lines of later rows are written when these rows are retried.
  */
 export async function openReport(path: string, keptBytes: number): Promise<Report> {
   const file = await openFile(path)

@@ -22,7 +22,7 @@ export interface SendOptions {
 export type RowSender = (rows: readonly LinkRow[]) => Promise<readonly ImportResult[]>
 
 const PAUSES = { firstMs: 250, maxMs: 8000 }
-/** How long a batch is retried. Before the first response, the ADMIN_URL may be wrong. */
+/** How long a batch is retried: less before any response: ADMIN_URL may be wrong. */
 const RETRY_MS_MAX = 60_000
 const FIRST_RETRY_MS_MAX = 5000
 

@@ -46,9 +46,9 @@ export interface AdsCallDeps {
   readonly onAudit: (counts: readonly RuleHits[]) => void
 }
 
-/** A request that is larger is rejected; it contains metadata of the node, or a list of faults. */
+/** Larger requests are rejected. A request contains metadata of the node, or a list of faults. */
 const REQUEST_BYTES_MAX = 64 * 1024
-/** Requests within one interval of checks that neither subscribe nor settle a version: reports. */
+/** Maximum number of requests between two checks that neither subscribe nor settle a version. */
 const UNPRODUCTIVE_MAX = 100
 const NODE_LENGTH_MAX = 253
 const VERSION_LENGTH_MAX = 200
@@ -65,7 +65,7 @@ export class AdsCall {
   private readonly reader: MessageReader
   private hasNode = false
   private unproductive = 0
-  /** The version in flight at the last check, if it was not written. */
+  /** The version that was in flight at the last check, if it was not completely written then. */
   private unwritten: EncodedVersion | undefined
   private status: CallFault | undefined
 
@@ -105,14 +105,14 @@ export class AdsCall {
     this.stream.end()
   }
 
-  /** Must be called at each interval of checks. Returns why the call must be closed, if so. */
+  /** Must be called periodically. Returns why the call must be closed, or `undefined`. */
   check(): string | undefined {
     this.unproductive = 0
     const { inFlight, isSubscribed } = this.state
     const unwritten = inFlight?.isWritten === false ? inFlight.version : undefined
     const isStalled = unwritten !== undefined && unwritten === this.unwritten
     this.unwritten = unwritten
-    if (this.isClosed) return 'the client keeps it open without a stream'
+    if (this.isClosed) return 'the client has no open stream'
     if (!isSubscribed) return 'the client has not subscribed to rules'
     return isStalled ? 'the client does not read the version that is sent' : undefined
   }
@@ -231,7 +231,7 @@ const compressed: CallFault = {
 }
 const tooMany: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: 'too many requests that accept or reject no version in flight',
+  details: 'too many requests that neither accept nor reject the version in flight',
 }
 const otherMethod: CallFault = {
   code: 'UNIMPLEMENTED',

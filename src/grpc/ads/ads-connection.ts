@@ -1,5 +1,5 @@
 // One HTTP/2 connection of a limiter: serves one call at a time, pings the limiter, and closes the
-// connection of one that does not respond, subscribe or read.
+// connection if the limiter does not respond, subscribe or read.
 import {
   constants,
   type IncomingHttpHeaders,
@@ -17,7 +17,7 @@ import type { ReportFault } from './report-faults.ts'
 export interface AdsConnectionDeps {
   readonly newest: () => EncodedVersion | undefined
   readonly report: ReportFault
-  /** For incomplete requests. */
+  /** The budget for incomplete requests. */
   readonly budget: Budget
   readonly onChange: () => void
   readonly onLeave: AdsCallDeps['onLeave']

@@ -57,14 +57,14 @@ export interface AdsServerOptions {
   readonly onAudit: AdsCallDeps['onAudit']
   readonly log: Pick<Log, 'warn' | 'error'>
   readonly metrics: Pick<Metrics, 'adsFaults'>
-  /** A limiter that does not respond leaves within twice this time. @default 10,000 */
+  /** A limiter that does not respond is disconnected within twice this time. @default 10,000 */
   readonly keepaliveMs?: number
 }
 
 const KEEPALIVE_MS = 10_000
-/** One address may use at most half of them. */
+/** Maximum number of open connections; one address may use at most half of them. */
 const CONNECTIONS_MAX = 500
-/** Bytes of incomplete requests; one address may use at most half of them. */
+/** Maximum bytes of incomplete requests; one address may use at most half of them. */
 const INCOMPLETE_BYTES_MAX = 8 * 1024 * 1024
 /** Time that `close` waits for limiters that read slowly. */
 const CLOSE_MS_MAX = 1000
@@ -139,7 +139,7 @@ export async function openAdsServer(options: AdsServerOptions): Promise<AdsServe
 
 const PREFIX_BYTES = 5
 
-/** The gRPC message, with a nonce that only a client knows that has read it. */
+/** The gRPC message, with a nonce that a client knows only if it has read the message. */
 function encode({ version, resources }: PublishedVersion): EncodedVersion {
   const nonce = randomBytes(12).toString('hex')
   const about = { version, nonce, typeUrl: RULES_TYPE_URL, controlPlane: CONTROL_PLANE }

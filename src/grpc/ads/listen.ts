@@ -11,7 +11,7 @@ export interface ListenOptions {
   readonly port: number
   /** `undefined`: plaintext. With `authorities`, clients need a certificate. */
   readonly tls: TlsFiles | undefined
-  /** Also bounds the connections in a TLS handshake. */
+  /** Maximum number of connections, including those in a TLS handshake. */
   readonly connectionsMax: number
   /** Called with each connection, after its TLS handshake. */
   readonly onConnection: (socket: Socket) => void
@@ -51,7 +51,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     await stopWatching?.()
     throw error
   })
-  server.on('error', options.onError) // a connection cannot be accepted
+  server.on('error', options.onError) // emitted if a connection cannot be accepted
   return {
     port: (server.address() as AddressInfo).port,
     async close(msMax) {

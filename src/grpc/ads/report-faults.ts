@@ -19,7 +19,7 @@ export type ReportFault = (reason: (typeof faultReasons)[number], sentence: stri
 
 const LOG_EVERY_MS = 10_000
 
-/** Creates the function; `address`: the client's. */
+/** For one server: creates the function that returns a `ReportFault` for a client's address. */
 export function createFaultReport(
   log: Pick<Log, 'warn'>,
   metrics: Pick<Metrics, 'adsFaults'>,

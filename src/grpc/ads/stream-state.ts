@@ -28,7 +28,7 @@ export interface StreamState<V extends SendableVersion> {
   readonly inFlight: InFlight<V> | undefined
   /** The version that the client accepted last on this stream; empty: none. */
   readonly active: string
-  /** The version that was settled last, if the client rejected it; it may still accept it. */
+  /** The version settled last, if the client rejected it; the client may still accept it. */
   readonly rejected: RejectedVersion | undefined
 }
 
@@ -55,7 +55,7 @@ export interface StreamStep<V extends SendableVersion> {
   readonly state: StreamState<V>
   /** The version to send. */
   readonly send: V | undefined
-  /** Whether it was a request that neither subscribes nor settles a version. */
+  /** Whether the event was a request that neither subscribes nor settles a version. */
   readonly isUnproductive: boolean
 }
 

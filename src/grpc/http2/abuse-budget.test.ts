@@ -8,7 +8,7 @@ const spentAt = (budget: AbuseBudget, nowMs: number) => {
   return count
 }
 
-test('a burst of 10,000, and 1,000 per second from then on', () => {
+test('the budget allows a burst of 10,000, and then 1,000 per second', () => {
   const budget = new AbuseBudget(0)
   expect(spentAt(budget, 0)).toBe(10_000)
   expect(spentAt(budget, 0)).toBe(0)
@@ -22,7 +22,7 @@ test('a connection that was idle has one burst, not two', () => {
   expect(spentAt(budget, 60_000)).toBe(0)
 })
 
-test('a successful call refunds three', () => {
+test('a successful call refunds three units', () => {
   const budget = new AbuseBudget(0)
   let spent = 0
   for (let i = 0; i < 100_000; i += 1) {

@@ -28,7 +28,7 @@ export class AbuseBudget {
     return this.remaining >= 0
   }
 
-  /** Refunds for a successful call. */
+  /** Refunds REFUND_PER_CALL units for a successful call. */
   refund(): void {
     if (this.remaining < BURST) this.remaining += REFUND_PER_CALL
   }

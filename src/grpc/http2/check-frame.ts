@@ -4,7 +4,7 @@ import { errorCodes, frameTypes } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import { ProtocolError } from './protocol-error.ts'
 
-/** Types that are allowed only on a stream, and only on the connection (stream 0). */
+/** Types of frames that must be on a stream, and types that must be on stream 0: the connection. */
 const streamTypes = new Set<number>([frameTypes.priority, frameTypes.rstStream])
 const connectionTypes = new Set<number>([frameTypes.settings, frameTypes.ping, frameTypes.goaway])
 /** Payload bytes of the frame types with a fixed size. */

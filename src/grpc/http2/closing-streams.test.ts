@@ -50,7 +50,7 @@ test('a stream without END_STREAM is reset after 1 s', () => {
   expect([streams.acceptFrame(1, false), streams.wasReset(1)]).toEqual([false, true])
 })
 
-test('the last 128 reset streams are kept', () => {
+test('the ids of the last 128 reset streams are kept', () => {
   const { streams } = openClosingStreams()
   const ids = Array.from({ length: 1000 }, (_, i) => 2 * i + 1)
   for (const id of ids) streams.reset(id, errorCodes.protocol)

@@ -8,7 +8,7 @@ import { type ErrorCode, errorCodes } from './frames.ts'
 const GRACE_MS = 1000
 /** Beyond this number, streams are reset immediately. */
 const CLOSING_MAX = 1000
-/** Maximum number of reset streams that are kept; no budget counts them. */
+/** Maximum number of reset streams whose ids are kept; no budget counts these ids. */
 const RESET_MAX = 128
 
 /** The closing streams of one connection. */

@@ -93,7 +93,7 @@ export class Http2Connection implements StreamHost {
     this.output.drained() // releases its budget now, not when the socket is closed
   }
 
-  /** Closes it with GOAWAY: it exceeds a bound or a deadline, or others need its resources. */
+  /** Closes the connection with GOAWAY: it exceeds a limit, or others need its resources. */
   shed(reason: string): void {
     this.closeWith(new ProtocolError(errorCodes.enhanceYourCalm, reason))
     if (this.output.isFull) this.destroy()
@@ -294,7 +294,7 @@ export class Http2Connection implements StreamHost {
     const stream = this.streams.get(id)
     stream?.destroy()
     this.closingStreams.remove(id)
-    // Cancelled calls in progress keep their slots, which bounds them: they are not abuse.
+    // To cancel a call in progress is no abuse: the call keeps its slot, and slots are bounded.
     if (stream?.isInProgress !== true) this.spendOrFail()
   }
 }

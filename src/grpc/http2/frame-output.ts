@@ -31,7 +31,7 @@ export class FrameOutput {
   private lastStreamId = MAX_STREAM_ID
   /** Bytes acquired from the budget. */
   private heldBytes = 0
-  /** Whether a write waits for an earlier one: frames are then collected until it completes. */
+  /** Whether a write waits behind an earlier one; frames are collected until it has completed. */
   private isWriteQueued = false
   private readonly flushLater = () => {
     this.isScheduled = false
@@ -86,7 +86,7 @@ export class FrameOutput {
   }
 
   /**
-   * Writes GOAWAY. Its Last-Stream-ID is the lowest one so far, because it must never increase
+   * Writes GOAWAY with the lowest Last-Stream-ID so far, because later frames must not increase it
    * (RFC 9113 §6.8). The reason, up to REASON_BYTES_MAX of ASCII, is its debug data.
    */
   goaway(lastStreamId: number, code: ErrorCode, reason = ''): void {

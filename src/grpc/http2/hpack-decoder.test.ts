@@ -18,7 +18,7 @@ const decoder = () => {
 }
 const hex = (digits: string) => Buffer.from(digits.replaceAll(' ', ''), 'hex')
 
-describe('the examples of RFC 7541', () => {
+describe('the examples of RFC 7541 are decoded', () => {
   const first = [
     [':method', 'GET'],
     [':scheme', 'http'],
@@ -93,7 +93,7 @@ async function blocksOf(requests: readonly Record<string, string>[]): Promise<Bu
   return blocks
 }
 
-test('decodes blocks of nghttp2: all bytes, with and without Huffman code', async () => {
+test('blocks of nghttp2 are decoded: all bytes, with and without Huffman code', async () => {
   const visible = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('')
   const high = Array.from({ length: 128 }, (_, i) => String.fromCharCode(128 + i)).join('')
   const requests = Array.from({ length: 60 }, (_, i) => ({
@@ -127,7 +127,7 @@ describe('malformed blocks', () => {
     'a table size update beyond the limit': '3fe21f',
     'a table size update after a field': '8220',
   }
-  test.each(Object.entries(broken))('%s', (_, bytes) => {
+  test.each(Object.entries(broken))('%s is rejected', (_, bytes) => {
     expect(() => decoder()(hex(bytes))).toThrow(ProtocolError)
   })
 })
@@ -186,7 +186,7 @@ describe('response headers', () => {
   ]
   const end = [['grpc-status', '0']]
 
-  test('take one or two bytes after the first, in any order', () => {
+  test('take one or two bytes after the first response, in any order of calls', () => {
     const read = decoder()
     const responses = new ResponseHeaders()
     const blocks = ['headers', 'headers', 'trailers', 'headers', 'trailers'] as const

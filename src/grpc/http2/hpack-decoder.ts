@@ -7,7 +7,7 @@ import { decodeHuffman } from './huffman.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { staticHeaders } from './static-headers.ts'
 
-/** A header field; the same object for each reference to the table. */
+/** A header field. All references to one entry of the table return the same object. */
 export interface HeaderField {
   readonly name: string
   /** One character for each byte. */

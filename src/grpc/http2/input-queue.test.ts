@@ -70,7 +70,7 @@ function openQueue({ msEach = 0, heldMax = Infinity, onFrame = (): void => undef
   }
 }
 
-test('an incomplete frame times out after 10 s, the next one after its own 10 s', () => {
+test('each incomplete frame times out 10 s after its first bytes', () => {
   const { inputQueue, clock } = openQueue()
   const bytes = frames(1, 2)
   inputQueue.add(bytes.subarray(0, FRAME_BYTES - 1))
@@ -91,12 +91,12 @@ test('an incomplete frame times out after 10 s, the next one after its own 10 s'
 test('input left after a slice is counted, and the socket is paused', async () => {
   const { inputQueue, done, budget, duplex, turn } = openQueue({ msEach: 1 })
   inputQueue.add(frames(1, 10))
-  expect(done).toEqual([1, 2, 3, 4]) // the clock is checked after every fourth
+  expect(done).toEqual([1, 2, 3, 4]) // the clock is checked after every fourth frame
   expect(duplex.isPaused()).toBe(true)
   expect(budget.held).toBe(6 * FRAME_BYTES + READ_AHEAD_BYTES)
   inputQueue.add(frames(11, 12))
   expect(budget.held).toBe(8 * FRAME_BYTES + READ_AHEAD_BYTES)
-  expect(inputQueue.checkDeadlines(1e9)).toBe(false) // not the client's delay
+  expect(inputQueue.checkDeadlines(1e9)).toBe(false) // the server, not the client, delays the frame
   for (let i = 0; i < 4; i += 1) await turn()
   expect(done).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   expect([budget.held, duplex.isPaused()]).toEqual([0, false])
@@ -112,7 +112,7 @@ test('the read-ahead of a paused socket is counted at the next check', async () 
   await turn()
 })
 
-test('2,000 connections of one address may all wait, each with a full HPACK table', () => {
+test('2,000 connections of one address can all wait, each with a full HPACK table', () => {
   const bounds = new ProcessBounds(() => undefined)
   for (let i = 0; i < 2000; i += 1) {
     const connection = bounds.open('10.0.0.1', () => {
@@ -174,7 +174,7 @@ test('deferred work also runs in slices, before further input', async () => {
   expect(duplex.isPaused()).toBe(false)
 })
 
-test('work that a frame defers waits for one slice, like that of any connection', async () => {
+test('work that a frame defers runs in one later slice, before the next connection', async () => {
   const { inputQueue, done, scheduler, turn } = openQueue({
     onFrame: () => {
       for (const name of ['first', 'second']) inputQueue.runLater(() => done.push(name))

@@ -109,7 +109,7 @@ test('a client must send its preface within 10 s', async () => {
 const pings = async (one: ReturnType<typeof open>) =>
   (await one.sent()).filter(([type]) => type === frameTypes.ping).length
 
-test('a silent client is pinged after 60 s, and closed 20 s later without an ack', async () => {
+test('a client silent for 60 s is pinged, and disconnected 20 s later without ack', async () => {
   const silent = open()
   await silent.send(opening)
   await silent.checkAt(60_000)
@@ -141,12 +141,12 @@ async function openFull() {
   const full = open({ isFull: true })
   await full.send(opening)
   await full.send(...Array.from({ length: 9 }, () => ping))
-  await full.send(ping) // the last one that is read
+  await full.send(ping) // the last PING that is read
   return full
 }
 
 test.each([0, 25_000])(
-  'a client that does not read is disconnected after 20 s, whenever it last sent: %d ms before',
+  'a client that has not sent for %d ms, and then does not read for 20 s, is disconnected',
   async (ms) => {
     const full = await openFull()
     expect(full.duplex.isPaused()).toBe(true)
@@ -158,7 +158,7 @@ test.each([0, 25_000])(
   },
 )
 
-test('a client that reads after a stall is not disconnected 20 s after its stall', async () => {
+test('a client that reads its output within 20 s is not disconnected', async () => {
   const full = await openFull()
   await full.checkAt(0)
   await full.checkAt(19_000)
@@ -269,7 +269,7 @@ test('a call is closed at its deadline', async () => {
   expect(stream.isClosed).toBe(true)
 })
 
-test('GOAWAY has the reason of a close, up to 128 bytes', async () => {
+test('GOAWAY contains the reason for the close, up to 128 bytes', async () => {
   const opened = open()
   opened.connection.shed(`x${'y'.repeat(1000)}`)
   const reason = Buffer.from(`x${'y'.repeat(127)}`).toString('hex')

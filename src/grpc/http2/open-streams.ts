@@ -69,7 +69,7 @@ export class OpenStreams {
     this.blocked.add(stream)
   }
 
-  /** Resumes blocked streams in order while `canContinue`; queues those still blocked last. */
+  /** Resumes blocked streams in order while `canContinue`; those still blocked go to the end. */
   pump(canContinue: () => boolean): void {
     for (const stream of this.blocked) {
       if (!canContinue()) return

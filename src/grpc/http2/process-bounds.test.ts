@@ -1,4 +1,4 @@
-// Fair shares of the process bounds for addresses and connections, also under attack.
+// Fair shares of the process bounds for addresses and connections, even under attack.
 import { expect, jest, test } from '@jest/globals'
 import { ProcessBounds, processMax, type TrackedConnection } from './process-bounds.ts'
 
@@ -30,7 +30,7 @@ function takeAll({ budgets }: TrackedConnection, kind: 'messages' | 'streams'): 
   return taken
 }
 
-test('one address may use at most half, so that some always remains free for the next', () => {
+test('one address may use at most half, so that another address can always acquire some', () => {
   const { bounds, open } = openBounds()
   expect(takeAll(open('a'), 'messages')).toBe(500)
   expect(open('b').budgets.messages.acquire(250)).toBe(true)
@@ -85,7 +85,7 @@ test('a connection that closes twice releases its budget once', () => {
   expect(bounds.usage.connections.used).toBe(1)
 })
 
-/** Opens 39 of 40 connections; none of them is closed yet when it is shed. */
+/** Opens 39 of 40 connections, which stay open while they are being shed. */
 function fillBounds() {
   const { bounds, shed } = openBounds()
   const shares: TrackedConnection[] = []
@@ -109,12 +109,12 @@ test('a new address takes the place of a shed connection before the client has c
   expect(bounds.usage.connections).toMatchObject({ used: 3, holders: 3 })
 })
 
-test('connections are shed once, although their calls in progress end later', () => {
+test('connections are shed once, even if their calls in progress complete later', () => {
   const { bounds, shed, shares, closing } = fillBounds()
   const honest = bounds.open('honest', () => undefined)
   shed.mockClear()
   const streams = [50, 25, 12, 6, 3, 2]
-  const first = [0, 20, 30, 35, 37, 38] // of each address
+  const first = [0, 20, 30, 35, 37, 38] // the first connection of each address
   first.forEach((at, n) => shares[at]?.budgets.streams.acquire(streams[n] ?? 0))
   const acquired = Array.from({ length: 5 }, () => honest?.budgets.streams.acquire(1))
   expect(acquired).toEqual([true, false, false, false, false])

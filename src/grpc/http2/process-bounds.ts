@@ -88,14 +88,14 @@ class ConnectionBudget implements Budget {
 
   private add(amount: number): void {
     if (amount === 0) return
-    const ofAddress = this.connection.address.usage[this.kind]
+    const addressUsage = this.connection.address.usage[this.kind]
     const total = this.bounds.usage[this.kind]
-    const [ownBefore, addressBefore] = [this.used, ofAddress.used]
+    const [ownBefore, addressBefore] = [this.used, addressUsage.used]
     this.used += amount
-    ofAddress.used += amount
+    addressUsage.used += amount
     total.used += amount
-    ofAddress.holders += Number(this.used > 0) - Number(ownBefore > 0)
-    total.holders += Number(ofAddress.used > 0) - Number(addressBefore > 0)
+    addressUsage.holders += Number(this.used > 0) - Number(ownBefore > 0)
+    total.holders += Number(addressUsage.used > 0) - Number(addressBefore > 0)
     if (amount < 0) this.bounds.removeUnused(this.connection.address)
   }
 }
@@ -103,7 +103,7 @@ class ConnectionBudget implements Budget {
 /** One connection's budgets by kind. */
 export type Budgets = Readonly<Record<BoundKind, Budget>>
 
-/** A connection within the bounds: its budgets, and how to close it when others need them. */
+/** A connection within the bounds: its budgets, and how to close it if others need its share. */
 export class TrackedConnection {
   readonly address: ClientAddress
   /** Destroys the connection, because others need its resources. */
@@ -165,10 +165,10 @@ export class ProcessBounds {
   admits(connection: TrackedConnection, kind: BoundKind, amount: number): boolean {
     if (this.fits(connection, kind, amount)) return true
     const own = connection.budgets[kind].used
-    const ofAddress = connection.address.usage[kind]
+    const addressUsage = connection.address.usage[kind]
     const isGreedyAddress =
-      ofAddress.used + amount >= this.usage[kind].averageWith(amount, ofAddress.used)
-    const isGreedy = own + amount >= ofAddress.averageWith(amount, own)
+      addressUsage.used + amount >= this.usage[kind].averageWith(amount, addressUsage.used)
+    const isGreedy = own + amount >= addressUsage.averageWith(amount, own)
     if (!isGreedyAddress) this.shedLargest(kind, connection, [...this.addresses.values()])
     else if (!isGreedy) this.shedLargest(kind, connection, [connection.address])
     const isAdmitted = this.fits(connection, kind, amount)
@@ -183,7 +183,7 @@ export class ProcessBounds {
 
   /**
    * Sheds the largest connections of the largest addresses, the newest first. Does not wait until
-   * they are closed. Those already shed, whose calls in progress still use streams, count as shed.
+   * they are closed. Connections shed earlier count, too, while their calls still use streams.
    */
   private shedLargest(
     kind: BoundKind,
@@ -198,9 +198,9 @@ export class ProcessBounds {
       .map((connection) => ({
         connection,
         used: connection.budgets[kind].used,
-        ofAddress: connection.address.usage[kind].used,
+        usedByAddress: connection.address.usage[kind].used,
       }))
-      .sort((a, b) => b.ofAddress - a.ofAddress || b.used - a.used)
+      .sort((a, b) => b.usedByAddress - a.usedByAddress || b.used - a.used)
     let left = open.reduce((sum, { budgets }) => sum + budgets[kind].used, 0)
     for (const { connection, used } of candidates) {
       if (left <= until) return

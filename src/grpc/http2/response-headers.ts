@@ -1,6 +1,6 @@
 // Encodes the field blocks (HPACK) of gRPC responses. The fields of successful calls are always the
-// same: the first response adds them to the client's dynamic table, if that has the default size,
-// and each later response takes one byte per field.
+// same: the first response adds them to the client's dynamic table, unless that is smaller than by
+// default, and each later response takes one byte per field.
 
 const CONTENT_TYPE = 'application/grpc'
 /** The encoded field `:status: 200`, and indices of names, from HPACK's static table. */

@@ -1,7 +1,7 @@
 // Schedules busy connections in each turn of the event loop by round robin: first over the client
 // addresses, then over the connections of each address. Independent of what a connection does.
 
-/** Time for connections in each of a turn's two phases: `tryRun` in the poll, and `runTurn`. */
+/** Time for connections in each phase of a turn: in `tryRun` during the poll, and in `runTurn`. */
 const TURN_MS_MAX = 2
 /** Time slice of one connection. */
 const SLICE_MS_MAX = 1
@@ -9,7 +9,7 @@ const SLICE_MS_MAX = 1
 /** A connection with input to process. */
 export interface ScheduledConnection {
   readonly address: string
-  /** Processes input until `untilMs`; returns whether some remains for another slice. */
+  /** Processes input until `untilMs`; returns whether some input remains. */
   runSlice(untilMs: number): boolean
 }
 

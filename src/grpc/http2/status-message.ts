@@ -1,7 +1,7 @@
 // Encodes a status message for `grpc-message`: UTF-8, with all bytes percent-encoded except visible
 // ASCII and spaces. Pure.
 
-/** Longer messages are truncated to this many bytes. */
+/** An encoded message is truncated as soon as it exceeds this many bytes. */
 const BYTES_MAX = 8000
 
 /** Encodes a message; a lone surrogate becomes U+FFFD. */

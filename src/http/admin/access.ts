@@ -1,5 +1,5 @@
 // Access to the admin API: by token; without a token, for programs on this machine, but not for web
-// pages in a browser on it.
+// pages in a browser on this machine.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
 import { sendProblem } from '../problem.ts'

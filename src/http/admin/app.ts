@@ -18,7 +18,7 @@ export interface AdminAppDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly api?: Router
-  /** Whether `api` changes links: then, rejected attempts are in the audit log, too. */
+  /** Whether `api` changes links. If it does, the audit log also lists rejected attempts. */
   readonly changesLinks?: boolean
   /** The token that the API requires; without one, it admits only programs on this machine. */
   readonly token: string | undefined

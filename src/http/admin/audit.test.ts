@@ -1,5 +1,5 @@
-// The audit log of the admin API: one line for each requested change, also if it is rejected or
-// fails, or if the client has closed the connection before its result is known.
+// The audit log of the admin API: one line for each requested change, even if it is rejected or
+// fails, or if the client has closed the connection before the result is known.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
@@ -69,7 +69,7 @@ async function open(change: Partial<AdminApiDeps> = {}, onChanged = () => true) 
 const line = (fields: object) => {
   return { operator: 'ann', address: '127.0.0.1', ...fields, msg: 'operator action' }
 }
-/** Without the members that are `undefined`, which are not written. */
+/** The lines as they are written: without members that are `undefined`. */
 const written = (lines: readonly object[]) => JSON.parse(JSON.stringify(lines)) as unknown
 
 test.each([
@@ -108,7 +108,7 @@ test('an attempt with a wrong token writes its line', async () => {
 test.each([
   ['the store', new StoreError('no response', { outcome: 'unknown' }), 503, 'store-unavailable'],
   ['an unexpected error', new Error('a fault of the test'), 500, 'failed'],
-])('a change that fails by %s writes its line', async (...given) => {
+])('a change that fails because of %s writes its line', async (...given) => {
   const [, error, status, outcome] = given
   const links = createMemoryLinkStore()
   const operations = createLinkOperations({
@@ -150,7 +150,7 @@ test.each([
   ['a name of 65 characters', { 'X-Operator': 'x'.repeat(65) }],
   ['a name with a space', { 'X-Operator': 'a b' }],
   ['another character', { 'X-Operator': 'r\u00e9' }],
-])('%s is not written', async (_, headers) => {
+])('the line has no operator if the client sends %s', async (_, headers) => {
   const { send, lines } = await open()
   await send('POST /links/abc/disable', { 'X-Operator': '', ...headers })
   expect(lines).toHaveLength(1)
@@ -161,7 +161,7 @@ test.each([
   ['success', undefined],
   ['store-unavailable', new StoreError('no response', { outcome: 'unknown' })],
   ['failed', new Error('a fault of the test')],
-])('a change after the client closed the connection writes %s', async (outcome, fault) => {
+])('a change whose client closes the connection writes the outcome %s', async (outcome, fault) => {
   let complete = () => undefined as unknown
   let isStarted = false
   const operations = createLinkOperations({
@@ -187,7 +187,7 @@ test.each([
   await waitFor('the change', () => isStarted)
   socket.destroy()
   await once(socket, 'close')
-  await new Promise((resolve) => setTimeout(resolve, 50)) // the server reads the end of it
+  await new Promise((resolve) => setTimeout(resolve, 50)) // until the server detects the close
   expect(lines).toEqual([])
   complete()
   await waitFor('the line', () => lines.length > 0)

@@ -1,5 +1,5 @@
-// The audit log: one line for each change of links that is requested through the admin API, also
-// if it is rejected or fails. The client chooses the name of the operator, so it proves nothing.
+// The audit log: one line for each change of links that is requested through the admin API, even
+// if it is rejected or fails. The client chooses the operator's name, so the name proves nothing.
 // post-action.ts writes the lines of changes of operator lists.
 import type { ServerResponse } from 'node:http'
 import type { Request, RequestHandler, Response } from 'express'
@@ -49,7 +49,7 @@ export function auditActions(log: Pick<Log, 'info'>): RequestHandler {
   }
 }
 
-/** The route, which also records its action if it throws. */
+/** Wraps a route: if it throws, its action is recorded as failed. */
 export function recordFaults<P>(route: (req: Request<P>, res: Response) => Promise<void>) {
   return async (req: Request<P>, res: Response): Promise<void> => {
     try {
@@ -61,7 +61,7 @@ export function recordFaults<P>(route: (req: Request<P>, res: Response) => Promi
   }
 }
 
-/** Records the result of the action that `res` responds to; its status decides if no route does. */
+/** Records the result of a request. Without a call, the status of the response determines it. */
 export function recordAction(res: ServerResponse, result: ActionResult): void {
   const record = pending.get(res)
   pending.delete(res)

@@ -1,4 +1,4 @@
-// `POST /admin/links/import`: which bodies are accepted, and the problem of each other one.
+// `POST /admin/links/import`: which bodies are accepted, and the problem for each rejected one.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
@@ -33,7 +33,7 @@ async function startRoute(isStoreAvailable = true) {
   return { port, batches, send }
 }
 
-test('rows are JSON lines or a JSON array; a line that is no JSON is one bad row', async () => {
+test('rows are JSON lines or a JSON array; a line that is not JSON is one bad row', async () => {
   const { send, batches } = await startRoute()
   const lines = await send('{"a":1}\r\n\n{"a":\n[2]')
   expect(lines.status).toBe(200)
@@ -58,7 +58,7 @@ const rejected: readonly (readonly [
   ['an encoding', '{}', { 'Content-Encoding': 'gzip' }, 'unsupported-media-type', /encoding/],
   ['no rows', '\n', {}, 'invalid-request', /1 to 500/],
   ['501 rows', '{}\n'.repeat(501), {}, 'invalid-request', /1 to 500/],
-  ['JSON that is no array', '{}', json, 'malformed-json', /array/],
+  ['JSON that is not an array', '{}', json, 'malformed-json', /array/],
   ['no JSON', '[', json, 'malformed-json', /array/],
   ['bytes that are not UTF-8', Buffer.of(0xff), {}, 'malformed-json', /UTF-8/],
   ['too many bytes', Buffer.alloc(BATCH_BYTES_MAX + 1), {}, 'body-too-large', /2097152 bytes/],
@@ -82,7 +82,7 @@ test('while the store is unavailable, a batch gets 503', async () => {
   expect(batches).toEqual([])
 })
 
-test('a chunked body over the limit is rejected, and one that is aborted ignored', async () => {
+test('a chunked body over the limit is rejected, and an aborted one is ignored', async () => {
   const { port, batches } = await startRoute()
   const headers = 'POST /import HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-ndjson\r\n'
   const socket = connect(port, '127.0.0.1')

@@ -1,4 +1,4 @@
-// `POST /admin/links/import`: imports a batch of links. A bad row never fails the others.
+// `POST /admin/links/import`: imports a batch of links. A bad row does not affect the others.
 import type { Request, RequestHandler, Response } from 'express'
 import type { BatchImporter } from '../../transfer/import-batch.ts'
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type ImportResult } from '../../transfer/import-result.ts'
@@ -57,7 +57,7 @@ export function importLinks(deps: ImportRouteDeps, baseUrl: string): RequestHand
   })
 }
 
-/** Records a batch; if its outcome is not a success, it may have created more links than known. */
+/** Records a batch; a failed batch has possibly created more links than are recorded. */
 function recordBatch(res: Response, results: readonly ImportResult[]): void {
   const isConfirmed = results.every(({ result }) => result !== 'failed')
   const links = results.filter(({ result }) => result === 'created').length

@@ -62,7 +62,7 @@ test('each link of a page is in the format of the single link', async () => {
   ])
 })
 
-test('each link states whether its target is blocked; not without a list or a target', async () => {
+test('a link with a target states whether that is blocked, if there is a list', async () => {
   const evil = sampleLink({ code: 'a', longUrl: 'https://evil.example/' })
   const isEvil = (longUrl: string) => longUrl === evil.longUrl
   const shown = async (blocked: AdminApiDeps['blocked']) => {
@@ -122,7 +122,7 @@ test.each([
   ['after=abcdefghijk', `${afterAllowed} "abcdefghijk"`],
   ['limit=1&limit=2', 'limit occurs more than once'],
   ['after=a&after=a', 'after occurs more than once'],
-  ['afer=abc', '"afer" is not after or limit'],
+  ['afer=abc', '"afer" is unknown: allowed are after and limit'],
 ])('%s is rejected with what is allowed', async (query, cause) => {
   const { send } = await open()
   const { response, body } = await send(`/links?${query}`)
@@ -139,7 +139,7 @@ test.each([
   })
 })
 
-test('a store that does not return the page is a 503', async () => {
+test('if the store does not return the page, the response is 503', async () => {
   const failed = new StoreError('no response', { outcome: 'unknown' })
   const { send } = await open({ scan: () => Promise.reject(failed) })
   const { response, body } = await send('/links')

@@ -35,8 +35,10 @@ export function listLinks(
 function parsePage(url: string): ScanPage | { readonly fault: FieldFault } {
   const { searchParams } = new URL(url, 'http://localhost')
   for (const name of searchParams.keys()) {
-    if (!names.has(name))
-      return faultOf('unknown-field', `${JSON.stringify(name)} is not after or limit`)
+    if (!names.has(name)) {
+      const cause = `${JSON.stringify(name)} is unknown: allowed are after and limit`
+      return faultOf('unknown-field', cause)
+    }
     if (searchParams.getAll(name).length > 1)
       return faultOf('duplicate', `${name} occurs more than once`)
   }

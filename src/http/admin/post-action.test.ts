@@ -1,5 +1,5 @@
-// `POST /admin/actions`: the line of a change of an operator list, what it admits, and that without
-// a token it admits only programs on this machine.
+// `POST /admin/actions`: the audit line of a change of an operator list, which bodies are accepted,
+// and that without a token only programs on this machine are admitted.
 import { afterEach, expect, test } from '@jest/globals'
 import { serveApp } from '../../../test/kit/http/serve-app.ts'
 import { createHealth } from '../../process/health.ts'

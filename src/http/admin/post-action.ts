@@ -1,6 +1,6 @@
 // `POST /admin/actions`: writes a change of an operator list to the audit log. The commands change
-// files or objects in Kubernetes themselves, and report it here. A line never contains an API key
-// or its hash: the schema admits only names.
+// files or objects in Kubernetes themselves, and report the change here. A line never contains an
+// API key or its hash: the schema admits only names.
 import { type Request, type Response, Router } from 'express'
 import * as z from 'zod'
 import { API_KEY_NAME, CREATOR_ID_MAX } from '../../create/api-keys.ts'
@@ -11,9 +11,9 @@ import { type Problem, sendProblem } from '../problem.ts'
 import { bodyTooLarge, jsonType, parseJson, readBody } from '../read-body.ts'
 import { clientOf } from './audit.ts'
 
-/** Names or targets of one action in the log; it counts the others. */
+/** Maximum number of names or targets of one action in the log; the others are only counted. */
 export const SUBJECTS_MAX = 5
-/** Longer targets are cut. */
+/** Longer targets are truncated. */
 export const SUBJECT_LENGTH_MAX = 200
 
 const namesAllowed = `must be 1 to ${SUBJECTS_MAX} names of API keys`
@@ -27,7 +27,7 @@ const actionAllowed = 'must be key-create, key-revoke, block-add, block-remove o
 
 const error = (allowed: string) => ({ error: allowed })
 const counted = {
-  /** Keys or targets that the action has changed. */
+  /** The number of keys or targets that the action has changed. */
   count: z.int(error(countAllowed)).min(0, error(countAllowed)),
   /** `unknown`: the change was possibly written. */
   outcome: z.enum(['success', 'unknown'], error(outcomeAllowed)),
@@ -87,7 +87,7 @@ export interface ActionDeps {
   readonly lists?: ListPaths
 }
 
-/** A header of the response: the setting without which the process does not read the list. */
+/** A header of the response: it names the setting that the process must have to read the list. */
 const UNSET_SETTING = 'Curtail-Unset-Setting'
 
 /** The route. */

@@ -51,8 +51,10 @@ export function showReport(
 function parsePage(url: string): ReportPage | { readonly fault: FieldFault } {
   const { searchParams } = new URL(url, 'http://localhost')
   for (const name of searchParams.keys()) {
-    if (!names.has(name))
-      return faultOf('unknown-field', `${JSON.stringify(name)} is not before, since or limit`)
+    if (!names.has(name)) {
+      const cause = `${JSON.stringify(name)} is unknown: allowed are before, since and limit`
+      return faultOf('unknown-field', cause)
+    }
     if (searchParams.getAll(name).length > 1)
       return faultOf('duplicate', `${name} occurs more than once`)
   }

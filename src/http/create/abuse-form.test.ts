@@ -1,4 +1,4 @@
-// The validation of a report: which links are of this service, and the message at each field.
+// The validation of a report: which links belong to this service, and the message at each field.
 import { describe, expect, test } from '@jest/globals'
 import { reportReasons } from '../../links/report.ts'
 import { de } from '../pages/strings/de.ts'
@@ -20,7 +20,7 @@ test.each([
   ...['abc', 'https://cur.tl/abc', 'HTTP://CUR.TL/abc', 'cur.tl/abc', 'cur.tl:8080/abc'],
   ...['https://cur.tl./abc', 'short.example/abc?utm=1#x', 'http://[2001:db8::1]:81/abc'],
   ...['https://cur.tl/%61bc', 'https://u:p@cur.tl/abc'],
-])('%s is the code abc', (link) => {
+])('%s is accepted as the code abc', (link) => {
   expect(reportedCode(link, ownHosts)).toBe('abc')
 })
 
@@ -29,7 +29,7 @@ test.each([
   ...['https://cur.tl', 'https://cur.tl/', 'https://cur.tl/abc/', 'https://cur.tl/a/b', '/abc'],
   ...['ftp://cur.tl/abc', 'javascript:abc', 'https://cur.tl/%zz', 'docs', 'Abuse'],
   ...['cur.tl/openapi.json', `https://cur.tl/abc?${'x'.repeat(2048)}`],
-])('%j is no code', (link) => {
+])('%j is not accepted as a link or code', (link) => {
   expect(reportedCode(link, ownHosts)).toBeUndefined()
 })
 
@@ -82,11 +82,11 @@ describe('the details', () => {
     })
   })
 
-  test.each(['\u001b[2J', '\u009b', '\u007f', '\r', '\u0000'])('do not contain %j', (details) => {
+  test.each(['\u001b[2J', '\u009b', '\u007f', '\r', '\u0000'])('must not contain %j', (details) => {
     expect(Object.keys(faultsOf({ details: `x${details}x` }))).toEqual(['details'])
   })
 
-  test('may contain tabs, emoji and every script', () => {
+  test('may contain tabs, emoji and every writing system', () => {
     const details = '\u0645\u06cc\u200c\u0631\u200f\n\t中 👩\u200d💻 <script>'
     expect(faultsOf({ details })).toEqual({})
   })

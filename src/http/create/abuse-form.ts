@@ -83,7 +83,7 @@ function isReason(reason: string): reason is ReportReason {
   return (reportReasons as readonly string[]).includes(reason)
 }
 
-/** The code of a short link of this service, or of a code; `undefined` if it is neither. */
+/** The code in `link`: a short link of this service, or a code; `undefined` if it is neither. */
 export function reportedCode(link: string, ownHosts: ReadonlySet<string>): string | undefined {
   const code = isCode(link) ? link : codeOfUrl(link, ownHosts)
   return code === undefined || isReserved(code) ? undefined : code
@@ -91,7 +91,7 @@ export function reportedCode(link: string, ownHosts: ReadonlySet<string>): strin
 
 const scheme = /^https?:\/\//i
 
-/** People copy links with or without their scheme. */
+/** The code in a URL, with or without its scheme, as people copy it. */
 function codeOfUrl(link: string, ownHosts: ReadonlySet<string>): string | undefined {
   if (link.length > TARGET_LENGTH_MAX) return undefined
   const url = URL.parse(scheme.test(link) ? link : `https://${link}`)
@@ -106,7 +106,7 @@ function linkFault(link: string, { ownHosts, strings }: FormContext): string {
   return fill(link === '' ? faults.linkRequired : faults.link, { hosts })
 }
 
-/** Other invisible characters, which some scripts need, are escaped where they are displayed. */
+/** Rejected in the details. Other invisible characters, which some languages need, are escaped. */
 const control = /(?![\n\t])\p{Cc}/u
 const invisible = /[\p{C}\u2028\u2029]/u
 

@@ -122,7 +122,7 @@ test('a form that another site sends must be confirmed', async () => {
 test.each([
   ['not-done', /^The database is unavailable, and the report was not stored/],
   ['unknown', /^The database did not respond, and it is unknown whether/],
-] as const)('a store that fails with the outcome %s is 503', async (outcome, message) => {
+] as const)('a report gets 503 if the store fails with outcome %s', async (outcome, message) => {
   const failure = new StoreError('hidden cause', { outcome })
   reports = { ...createMemoryReportStore(), insert: () => Promise.reject(failure) }
   const before = await countOf(valid.reason)
@@ -134,7 +134,7 @@ test.each([
   expect(await countOf(valid.reason)).toBe(before)
 })
 
-test('on a full day, the response is 503 until the next day, without the store', async () => {
+test('on a full day, reports get 503 without calling the store, until the next day', async () => {
   let atMs = Date.UTC(2027, 0, 1, 23, 59, 50)
   nowMs = () => atMs
   const store = createMemoryReportStore(nowMs, 1)
@@ -202,7 +202,7 @@ test('a client over its limit gets 429 with the headers, and keeps the values', 
   expect(await stored()).toEqual([])
 })
 
-test('other bodies and methods are rejected as by the other routes', async () => {
+test('other bodies and methods are rejected like those of other routes', async () => {
   const post = (type: string, body: string) =>
     request('/abuse', { method: 'POST', headers: { 'Content-Type': type }, body })
   expect((await post('application/json', '{}')).status).toBe(415)

@@ -1,5 +1,5 @@
 // GET /abuse and POST /abuse: the form with which people report abuse of a link. The response does
-// not depend on whether the link exists. Nothing about the client is stored but what it enters.
+// not depend on whether the link exists. Nothing about the client is stored except what it enters.
 import type { Request, Response } from 'express'
 import { dayOf, newReportId } from '../../links/report.ts'
 import { REPORTS_PER_DAY_MAX, type ReportStore } from '../../links/report-store.ts'
@@ -43,7 +43,7 @@ export function getAbuse() {
   }
 }
 
-/** Why the form did not store a report, and its response. */
+/** Why the form did not store a report, and the response. */
 interface Rejection extends Omit<AbuseView, 'strings'> {
   readonly status: 403 | 413 | 422 | 429 | 503
   /** Further headers. */
@@ -103,8 +103,8 @@ async function reportFromForm(
 ): Promise<string | Rejection> {
   const { messages } = strings.abuse
   if (!('report' in parsed)) return { status: 422, values, ...parsed }
-  // Browsers set it, and no site can change it: without this check, a site could let its visitors
-  // send reports. The person confirms the form with a click.
+  // Browsers set this header, and no site can change it. Without this check, a site could send
+  // reports in the name of its visitors. The person confirms the form with a click.
   if (headers['sec-fetch-site'] === 'cross-site') {
     return { status: 403, values, faults: {}, message: messages.anotherSite }
   }

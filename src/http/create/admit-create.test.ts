@@ -39,7 +39,7 @@ describe.each(Object.entries(routes))('the %s', (name, { path, type, body }) => 
     ['valid', 2n ** 63n - 1n],
     ['unknown', null],
     [undefined, null],
-  ])('stores a link of a client with the key %s with the creator %s', async (key, creatorId) => {
+  ])('with the key %s, stores a link of the creator %s', async (key, creatorId) => {
     const app = await start({ find, isRequired: false })
     expect((await send(app.url, key)).status).toBe(201)
     expect(app.requests).toMatchObject([{ longUrl, creatorId }])
@@ -62,7 +62,7 @@ describe.each(Object.entries(routes))('the %s', (name, { path, type, body }) => 
     expect(rejected?.value).toBe(2)
   })
 
-  test('counts a create, by the name of its key, before it rejects it', async () => {
+  test('counts a create, by the name of its key, before it rejects the create', async () => {
     const counted: (string | undefined)[] = []
     const headers = { limit: '3', remaining: '2', reset: '1' }
     const limits: RequestLimits = {

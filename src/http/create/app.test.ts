@@ -9,7 +9,7 @@ import { noLimits } from '../limit-requests.ts'
 import { createCreateApp } from './app.ts'
 import { createBodySchema } from './create-request.ts'
 
-test('the first segments of its paths are the reserved ones that the service serves', () => {
+test('the first segments of its paths are exactly the reserved words that the app serves', () => {
   const app = createCreateApp({
     baseUrl: 'https://curtail.example',
     schema: createBodySchema(new Set()),

@@ -1,9 +1,9 @@
 // Bounds the load that reports put on the store: each process inserts few at a time, and none on a
-// day that is full.
+// day whose limit is reached.
 import { dayOf, receivedAtMs, type Report } from '../../links/report.ts'
 import type { ReportStore } from '../../links/report-store.ts'
 
-/** Inserts at the same time: those in Cassandra contend for the row that counts their day. */
+/** Concurrent inserts: in Cassandra they contend for the row that counts the reports of a day. */
 const CONCURRENT_MAX = 4
 
 /** Inserts a report; `busy`: it was not stored, because too many inserts are in flight. */

@@ -28,13 +28,13 @@ function modulesOf(svg: string): QrModules {
   return modules
 }
 
-test.each(['a', 'abc1234', '_-_-_-_-_-'])('the image of %s has the short link', async (code) => {
+test.each(['a', 'abc1234', '_-_-_-_-_-'])('the image of %s encodes the link', async (code) => {
   const { status, headers, body } = await get(`/${code}.svg`)
   expect([status, headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
   expect(readQr(modulesOf(body))).toBe(`${BASE_URL}/${code}`)
 })
 
-test('it may be cached, is revalidated by its ETag, and runs no script', async () => {
+test('an image may be cached, is revalidated by its ETag, and runs no script', async () => {
   const { headers } = await get('/abc1234.svg')
   expect(headers.get('cache-control')).toBe('public, max-age=604800')
   expect(headers.get('content-security-policy')).toBe("default-src 'none'; sandbox")

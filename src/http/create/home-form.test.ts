@@ -23,7 +23,7 @@ test.each([
   expect(parsed(`ttl_days=date&expires_on=${date}`)).toEqual(expected)
 })
 
-test('without a date that exists there is no lifetime, which the schema rejects', () => {
+test('a date that does not exist becomes NaN, which the schema rejects', () => {
   for (const date of ['', 'tomorrow', '2026-13-01', '2027-02-29', '2027-04-31', '12/25/2026']) {
     const form = `ttl_days=date&expires_on=${encodeURIComponent(date)}`
     expect(parsed(form)).toEqual({ value: { ttl_days: Number.NaN } })

@@ -32,7 +32,7 @@ export function parseForm(bytes: Buffer, nowMs: number): ParsedForm {
   const entered = formOf(fields)
   if (fields.size < pairs.length)
     return { entered, parsed: { problem: invalidRequest([duplicateFault(pairs)], memberNames) } }
-  fields.delete('expires_on') // no member of the API's body
+  fields.delete('expires_on') // not a member of the API's body
   const filled = [...fields].filter(([name, value]) => value !== '' || !isControl(name))
   const members = filled.map(([name, value]) => {
     const isDate = name === 'ttl_days' && value === ON_DATE
@@ -54,7 +54,7 @@ function duplicateFault(pairs: readonly [string, string][]) {
   return { pointer: `/${escapePointer(name)}`, code: 'duplicate', detail }
 }
 
-/** The member of the API's body; forgives what people paste or omit, unlike the API. */
+/** The value in the API's body; unlike the API, tolerates what people paste or omit. */
 function memberOf(name: string, value: string): number | string {
   if (name === 'long_url' && bareLink.test(value)) return `https://${value}`
   return name === 'ttl_days' && /^[0-9]+(\.0+)?$/.test(value) ? Number(value) : value
@@ -111,7 +111,7 @@ function messageOf({ name, detail, headers, errors }: Problem, strings: Strings)
 /** Characters of the alias that a suggestion keeps; a hyphen and two hexadecimal digits follow. */
 const KEPT_LENGTH_MAX = 7
 
-/** Another alias, which need not be available; form-alias.js has the same function. */
+/** Another alias, which is possibly taken, too; form-alias.js has the same function. */
 function similarAlias(alias: string): string {
   const kept = alias.slice(0, KEPT_LENGTH_MAX).replace(/[-_]+$/, '')
   return `${kept}-${randomBytes(1).toString('hex')}`

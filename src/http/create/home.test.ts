@@ -155,7 +155,7 @@ test('an outcome of the store is shown on the page, with its status', async () =
   }
 })
 
-test('a form over the size limit gets a page with 413, another type a 415 problem', async () => {
+test('a form over the size limit gets a page with 413, JSON gets a problem with 415', async () => {
   const large = await submit({ long_url: 'x'.repeat(16 * 1024) })
   expect([large.status, textOf(large.text, 'message')]).toEqual([
     413,

@@ -49,7 +49,7 @@ export interface SecurityScheme {
   readonly description: string
 }
 
-/** The security schemes that a request uses together, by their names; none: it is anonymous. */
+/** The security schemes that a request uses together, by their names; empty: none. */
 type SecurityRequirement = Readonly<Record<string, readonly string[]>>
 
 /** One method of one path. */

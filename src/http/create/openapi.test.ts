@@ -22,11 +22,11 @@ test.each([document, keyed])('the document is valid OpenAPI 3.1', async (one) =>
   expect(valid).toBe(true)
 })
 
-test('its server is the base URL', () => {
+test('the server of the document is the base URL', () => {
   expect(document.servers).toEqual([{ url: baseUrl }])
 })
 
-test('its version is that of the package', () => {
+test('the version of the document is that of the package', () => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
   expect(document.info.version).toBe(version)
 })
@@ -51,7 +51,7 @@ const pages = [
   'robots.txt',
 ]
 
-test('it describes every public path but the pages and files', () => {
+test('the document describes every public path but the pages and files', () => {
   expect(Object.keys(document.paths)).toEqual(['/v1/urls', '/{code}', '/{code}.svg'])
   const first = [...servedSegments].filter((segment) => !pages.includes(segment))
   expect(first).toEqual(['v1'])
@@ -87,7 +87,7 @@ test('a redirect does not document the problems of a create', () => {
   expect(description).not.toContain('`pool-empty`')
 })
 
-test('a HEAD has no body', () => {
+test('a response to HEAD has no body', () => {
   for (const response of Object.values(document.paths['/{code}']?.head?.responses ?? {})) {
     expect(response).not.toHaveProperty('content')
   }

@@ -68,7 +68,7 @@ const headerSchemas = {
         'Identifies the request in the logs. The service generates it, or takes it from the ' +
         'proxy in front of it.',
     }),
-  // Not `format: uri`: a target is returned as it was sent, which that grammar need not accept.
+  // Not `format: uri`: a target is returned as it was sent, and that grammar rejects some targets.
   Location: z
     .string()
     .regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[\x21-\x7e]+$/)
@@ -92,7 +92,7 @@ const headerSchemas = {
     description: 'The browser may send the target the URL of the page that contains the link.',
   }),
   'X-RateLimit-Limit': count(
-    'The rate limit: of all rules that counted the request, the one with the least requests ' +
+    'The rate limit: of all rules that counted the request, the one with the fewest requests ' +
       'remaining.',
   ),
   'X-RateLimit-Remaining': count('How many requests remain of this limit.'),

@@ -1,5 +1,5 @@
 // The response of POST /v1/urls when the store does not confirm a link, or the target is blocked.
-// What it stores is tested in src/create, and everything else with real stores in test/component.
+// What is stored is tested in src/create, and everything else with real stores in test/component.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import {
   BASE_URL,

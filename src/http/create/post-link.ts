@@ -15,7 +15,7 @@ export interface CreateRouteDeps {
   readonly baseUrl: string
   readonly schema: ReturnType<typeof createBodySchema>
   readonly create: (request: CreateRequest) => Promise<CreateOutcome>
-  /** Whether a target is blocked; counts those that are. */
+  /** Whether a target is blocked; counts blocked targets. */
   readonly isBlocked: (longUrl: string) => boolean
   readonly keys: ClientKeys
   readonly limits: RequestLimits
@@ -123,7 +123,7 @@ function parseRequest(
   return { request: { ...requestOf(parsed.body), idempotencyKey: key } }
 }
 
-/** Whether the body is encoded. None is decoded: a small body may decompress to a large one. */
+/** Whether the body is encoded. It is then rejected: a small body may decompress to a large one. */
 export function isEncoded({ headers }: IncomingMessage): boolean {
   const content = headers['content-encoding'] ?? 'identity'
   const transfer = headers['transfer-encoding'] ?? 'chunked'

@@ -55,7 +55,7 @@ test('without a contact, the file does not exist', async () => {
   expect(await response.json()).toMatchObject({ type: `${BASE_URL}/problems/not-found` })
 })
 
-test('another method is 405', async () => {
+test('another method gets 405', async () => {
   app = await startCreateApp(createdAsRequested, { securityContacts: ['mailto:a@b.example'] })
   const response = await fetch(app.url + SECURITY_TXT, { method: 'POST' })
   expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
@@ -80,7 +80,7 @@ function chartPattern(): RegExp {
 test.each([
   ...['mailto:a-b+c.d@my-site.example', "mailto:!#$%&'*/=^_`{|}~<>;@b", 'https://a-b.example'],
   ...['https://a.example:8443', 'https://a.example/', 'https://a.example:1/~b/c-d?e=@&f#g'],
-])('%j is accepted, also by the chart', (contact) => {
+])('%j is accepted by the service and by the chart', (contact) => {
   expect(contactsOf(contact)).toEqual([contact])
   expect(contact).toMatch(chartPattern())
 })
@@ -93,7 +93,7 @@ const rejected = [
   ...['mailto:a@b.example,', ','],
 ]
 
-test.each(rejected)('%j is rejected, also by the chart', (contact) => {
+test.each(rejected)('%j is rejected by the service and by the chart', (contact) => {
   expect(() => contactsOf(contact)).toThrow(ConfigError)
   expect(() => contactsOf(contact)).toThrow(/SECURITY_CONTACT must be 1 to 10 mailto: or https:/)
   expect(contact).not.toMatch(chartPattern())

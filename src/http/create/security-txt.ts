@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000
 const EXPIRES_DAYS = 180
 const CACHE_SECONDS = 86_400
 
-// Together the pattern of `securityContacts` in charts/curtail/values.yaml.
+// Together, both accept what the pattern of `securityContacts` in the chart accepts.
 const mailbox = /^mailto:[!-+.->A-~-]+@[!-+.->A-~-]+$/
 const webPage = /^https:\/\/[A-Za-z0-9.-]+(:[1-9][0-9]{0,4})?(\/[!-+.-~-]*)?$/
 
@@ -22,7 +22,7 @@ const webPage = /^https:\/\/[A-Za-z0-9.-]+(:[1-9][0-9]{0,4})?(\/[!-+.-~-]*)?$/
 export const securityContactSetting: Setting<readonly string[]> = {
   about: 'contacts in /.well-known/security.txt, by preference',
   allowed: `1 to ${CONTACTS_MAX} mailto: or https:// URIs separated by commas`,
-  fallback: 'unset: /.well-known/security.txt is 404',
+  fallback: 'unset: /.well-known/security.txt returns 404',
   schema: z
     .string()
     .optional()
@@ -74,7 +74,7 @@ function renderSecurityTxt(
     ...securityContacts.map((contact) => ['Contact', contact]),
     ['Expires', new Date(expiresMs).toISOString()],
     ['Preferred-Languages', 'en'],
-    // RFC 9116 allows no URI with another scheme of the web.
+    // RFC 9116 does not allow http: URIs.
     ...(baseUrl.startsWith('https:') ? [['Canonical', `${baseUrl}${SECURITY_TXT}`]] : []),
   ]
   return fields.map(([name, value]) => `${name}: ${value}\n`).join('')

@@ -22,7 +22,7 @@ export const drainSettings = {
     fallback: 30,
   }),
   DRAIN_QUIET_SECONDS: integerSetting(
-    'seconds without a new connection after which an Envoy without connections counts as drained',
+    'an Envoy without open connections counts as drained after this many seconds without a new one',
     { min: 0, max: 3600, fallback: 5 },
   ),
   LOG_LEVEL: logLevelSetting,

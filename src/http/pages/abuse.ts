@@ -106,7 +106,7 @@ function renderForm({ strings, values, faults, message }: AbuseView): Html {
     })}
     ${field('details', {
       label: html`${abuse.details}${optional}`,
-      // The parser of HTML removes the first line break.
+      // HTML parsers remove the first line break.
       input: html`<textarea ${common('details')} rows="6" maxlength="${DETAILS_LENGTH_MAX}">
 ${values.details}</textarea>`,
       hint: fill(abuse.detailsHint, { max: String(DETAILS_LENGTH_MAX) }),

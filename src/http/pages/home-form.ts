@@ -6,8 +6,8 @@ import { html, type Html } from './html.ts'
 import type { Strings } from './strings/en.ts'
 
 /**
- * A control of the form: one for each member of the API's request body, and `expires_on`, the date
- * if `ttl_days` has the value ON_DATE.
+ * A control of the form: one for each member of the API's request body, and `expires_on`: the date
+ * of the expiry, which applies if `ttl_days` has the value ON_DATE.
  */
 export type FormControl = keyof CreateBody | 'expires_on'
 

@@ -10,8 +10,8 @@ import { fill } from './strings/negotiate.ts'
 export interface HomeView extends FormView {
   readonly created?: ShownLink
   /**
-   * Whether creates require an API key, which a browser does not send: there is no form. The links
-   * that the browser has created before stay on the page.
+   * Whether creates require an API key, which a browser does not send. The page then has no form,
+   * but still the links that the browser has created before.
    */
   readonly isKeyRequired?: boolean
 }
@@ -105,7 +105,10 @@ function renderQr({ result }: Strings, created: ShownLink | undefined): Html {
   </div>`
 }
 
-/** Filled by recent.js from this browser's storage. Without a form, it has the strings. */
+/**
+ * The recent links, which recent.js reads from the browser's storage. Without a form, this section
+ * has the strings of the scripts.
+ */
 function renderRecent(strings: Strings, hasStrings: boolean): Html {
   const { home } = strings
   return html`<section
@@ -124,7 +127,7 @@ function renderRecent(strings: Strings, hasStrings: boolean): Html {
   </section>`
 }
 
-/** In UTC; page.js renders it in the time zone of the browser. */
+/** Renders the expiry in UTC; page.js renders it in the time zone of the browser. */
 function renderExpiry({ locale, result }: Strings, expiresAt: string | null): Html {
   if (expiresAt === null) return html`${result.never}`
   const instant = new Date(expiresAt).toLocaleString(locale, {

@@ -1,4 +1,4 @@
-// A QR code as an SVG image: one path of dark modules on a white ground, legible in every scheme.
+// A QR code as an SVG image: one path of dark modules on white, legible on light and dark pages.
 import qrcode from 'qrcode-generator'
 
 /** Modules of white around the code that ISO/IEC 18004 requires. */

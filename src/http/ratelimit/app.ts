@@ -1,5 +1,5 @@
 // The HTTP API of the rate-limit service for callers without gRPC: POST /json and GET /healthcheck,
-// with the reference's statuses. A 400 describes the caller's error; a 500 has no details.
+// with envoyproxy/ratelimit's statuses. A 400 describes the caller's error; a 500 has no details.
 import type { IncomingMessage } from 'node:http'
 import type { Express, Response } from 'express'
 import { type DecideLimits, LimitRequestError } from '../../limits/verdict.ts'

@@ -1,5 +1,5 @@
 // The HTTP listeners of the rate-limit service: /json, the debug port, the admin port, and the
-// metrics on the reference's port.
+// metrics on envoyproxy/ratelimit's port.
 import type { Express, Router } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -71,7 +71,7 @@ function adminApp(deps: RateLimitListenersDeps): Express {
   return createAdminApp({ ...deps, token, ...(token !== undefined && { api: deps.adminApi }) })
 }
 
-/** Whether the admin port already serves the page. */
+/** Whether the admin port already serves the metrics at this path. */
 function isOnAdminPort(config: RateLimitListenersDeps['config']): boolean {
   const { PROMETHEUS_ADDR, PROMETHEUS_PATH, ADMIN_PORT } = config
   return PROMETHEUS_ADDR.port === ADMIN_PORT && PROMETHEUS_PATH === '/metrics'

@@ -1,4 +1,4 @@
-// Parses the query `domain=D&descriptor=k=v,k=v` of the requests of operators.
+// Parses the query `domain=D&descriptor=k=v,k=v` of operators' requests.
 import type { IncomingMessage } from 'node:http'
 import type { Descriptor } from '../../limits/descriptor.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../../limits/parse-descriptor.ts'

@@ -14,7 +14,7 @@ const errorOf = (body: string | Buffer) => {
   throw new Error('it was parsed')
 }
 
-test('a request with every field', () => {
+test('a request with every field is parsed', () => {
   const descriptor = {
     entries: [{ key: 'k', value: 'é' }, { key: 'l' }],
     limit: { requestsPerUnit: 5, unit: 'HOUR' },
@@ -38,7 +38,7 @@ test('a request with every field', () => {
   })
 })
 
-test('names as in the .proto, numbers as strings and enums by number', () => {
+test('names as in the .proto, numbers as strings, and enums by number are accepted', () => {
   const limit = { requests_per_unit: '5', unit: 7 }
   const descriptors = [{ hits_addend: 0, is_negative_hits: false, limit }]
   expect(parse({ domain: 'd', hits_addend: '4294967295', descriptors })).toEqual({
@@ -48,7 +48,7 @@ test('names as in the .proto, numbers as strings and enums by number', () => {
   })
 })
 
-test('null is absent', () => {
+test('null means absent', () => {
   const descriptors = [{ entries: null, limit: null, hitsAddend: null, isNegativeHits: null }]
   expect(parse({ domain: null, descriptors, hitsAddend: null })).toEqual({
     domain: '',

@@ -11,7 +11,7 @@ const empty: Verdict = {
   dynamicMetadata: undefined,
 }
 
-test('the shortest response equals the reference’s byte for byte', () => {
+test('the shortest response equals that of envoyproxy/ratelimit byte for byte', () => {
   expect(renderJsonVerdict(empty)).toBe('{"overallCode":"OK"}')
   expect(renderJsonVerdict({ ...empty, code: 'OVER_LIMIT' })).toBe('{"overallCode":"OVER_LIMIT"}')
 })

@@ -1,5 +1,5 @@
 // A verdict as a RateLimitResponse in proto3-JSON: fields with their default value are omitted, as
-// in the reference.
+// in envoyproxy/ratelimit.
 import type { DescriptorStatus, Verdict } from '../../limits/verdict.ts'
 
 /** Renders a verdict as a JSON string. */

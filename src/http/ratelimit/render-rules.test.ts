@@ -1,4 +1,4 @@
-// The reference's fields are rendered in its format; our own fields are last.
+// The fields of envoyproxy/ratelimit are rendered in its format; our own fields are last.
 import { expect, test } from '@jest/globals'
 import { parseRules } from '../../limits/parse-rules.ts'
 import { renderRules } from './render-rules.ts'
@@ -34,7 +34,7 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 1, deny_consumes: false}
 `
 
-test('a line for each rule, at any depth of the tree', () => {
+test('each rule has a line, at any depth of the tree', () => {
   expect(renderRules(rulesOf(file), []).split('\n')).toEqual([
     'edge.plain_a: unit=MINUTE requests_per_unit=20, shadow_mode: false, quota_mode: false',
     'edge.plain_a.below: unit=WEEK requests_per_unit=5, shadow_mode: true, quota_mode: false',

@@ -1,12 +1,12 @@
-// The output of /rlconfig: a line for each active rule in the reference's format plus our own
-// fields, then the faults of the current files.
+// The output of /rlconfig: a line for each active rule, in envoyproxy/ratelimit's format plus our
+// own fields, then the faults of the current files.
 import { defaultAlgorithm } from '../../limits/algorithms.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { listRules } from '../../limits/rule-tree.ts'
 import type { Rule, RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderWindow } from '../../limits/describe-rules.ts'
 
-/** Renders the rules, and the faults because of which newer files were rejected, as lines. */
+/** Renders the rules as lines, then the faults for which newer files were rejected. */
 export function renderRules(rules: RuleSet, faults: readonly RuleFault[]): string {
   const lines = listRules(rules).map(renderRule)
   const faultLines = faults.map(renderFault)
@@ -26,7 +26,7 @@ function renderRule(rule: Rule): string {
   return fields.join(', ')
 }
 
-/** The fields that the reference does not have, unless they have their default value. */
+/** The fields that envoyproxy/ratelimit does not have, without those with default values. */
 function ownFieldsOf({ limit, algorithm, unit, name, replaces, onStoreError }: Rule): string[] {
   const limitFields =
     limit === undefined

@@ -1,4 +1,5 @@
-// GET of links with blocked targets: the response, its limits, and the lookups that it covers.
+// GET of links with blocked targets: the response, how limits count it, and that stale targets are
+// checked, too.
 import { afterEach, expect, test } from '@jest/globals'
 import { sampleLink } from '../../../test/contract/sample-link.ts'
 import { createMemoryLinkStore } from '../../../test/kit/stores/memory-link-store.ts'
@@ -89,7 +90,7 @@ test.each([
   [410, 'link-blocked'],
   [451, 'unavailable-for-legal-reasons'],
 ] as const)(
-  'with %i, a blocked target has its own response, which is no miss',
+  'with %i, a blocked target has its own response, which does not count as a miss',
   async (status, name) => {
     const { state, metrics, get } = await setUp(status)
     state.isBlocked = true
@@ -112,7 +113,7 @@ test.each([
   },
 )
 
-test('a stale target, served while the store is unavailable, is checked too', async () => {
+test('a stale target is checked before it is served while the store is unavailable', async () => {
   const { state, get } = await setUp(404)
   expect((await get('/code')).status).toBe(302)
   state.isStoreUp = false

@@ -27,7 +27,7 @@ export interface RedirectDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly redirectStatus: 301 | 302
-  /** Whether a target is blocked; counts those that are. */
+  /** Whether a target is blocked; counts blocked targets. */
   readonly isBlocked: (target: Target) => boolean
   readonly blockedStatus: BlockedStatus
   /** One-segment paths that are pages, not codes. */
@@ -86,7 +86,7 @@ function createResponder(deps: RedirectDeps) {
     seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
   }
   return {
-    /** Redirects, or responds with 404 or, for a blocked target, with its status. */
+    /** Redirects, or responds with 404, or with the status for blocked targets. */
     respond(exchange: Exchange, target: Target | undefined, atMs: number) {
       const { req, res, startedMs } = exchange
       const requestId = requestIdFrom(req.headers['x-request-id'])

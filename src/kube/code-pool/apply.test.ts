@@ -64,7 +64,7 @@ test.each([
     await expect(apply(step, { status })).rejects.toMatchObject({ status })
 })
 
-test('a refill of a CodePool has one name, so its Job is created once', async () => {
+test('the Job of a refill always has the same name, so it is created once', async () => {
   const { calls } = await apply(start)
   expect(calls).toMatchObject([
     { method: 'POST', body: { metadata: { name: jobNameOf(pool, 3) } }, signal },

@@ -11,7 +11,7 @@ export const CODE_POOLS = {
   apiVersion: 'curtail.dev/v1alpha1',
 } as const
 
-/** The required number of codes, and the secret that generates them. */
+/** The required number of codes, and the secret from which they are generated. */
 export interface CodePoolSpec {
   /** Level, in codes, below which the pool is refilled. */
   readonly lowWater: number
@@ -19,8 +19,8 @@ export interface CodePoolSpec {
   readonly target: number
   /**
    * Hours for which the codes must last at the rate measured over up to three hours. If
-   * that requires it, a refill starts above the low-water mark and fills the pool to
-   * more than the target, up to ten times the target.
+   * necessary, a refill starts while the level is still above the low-water mark, and
+   * fills the pool to more than the target, at most to ten times the target.
    */
   readonly headroomHours?: number
   /** Whether refills are paused; a running refill is cancelled. */
@@ -31,8 +31,8 @@ export interface CodePoolSpec {
    */
   readonly storeName?: string
   /**
-   * The code secret: a Secret with the 32 bytes that generate codes, in the CodePool's
-   * namespace. A pool accepts only the bytes that it was first filled with.
+   * The code secret: a Secret in the CodePool's namespace with the 32 bytes from which
+   * codes are generated. A pool accepts only the bytes with which it was first filled.
    */
   readonly codeSecret: {
     /** Name of the Secret. */
@@ -65,27 +65,30 @@ export interface CodePoolStatus {
    * crossed lowWater or 0.
    */
   readonly level?: number
-  /** Codes claimed per hour, long-term, rounded to two digits. */
+  /** Codes claimed per hour, as a long-term average, rounded to two digits. */
   readonly claimRate?: number
-  /** Time until the pool is empty at that rate. */
+  /** Time until the pool is empty at the claim rate. */
   readonly timeToEmpty?: string
   /** Number of refills started. */
   readonly refills?: number
-  /** Refills that failed since the last one that succeeded. */
+  /** Number of failed refills since the last successful one. */
   readonly failures?: number
   /** The last refill that completed. */
   readonly lastRefill?: {
-    /** Its number. */
+    /** Number of the refill. */
     readonly refill: number
-    /** Name of its Job; empty if it is unknown. */
+    /** Name of the Job of the refill. Empty if it is unknown. */
     readonly job: string
     /** Hash of the inputs that the Job was created from. */
     readonly inputs: string
-    /** Its result. */
+    /** Result of the refill. */
     readonly outcome: 'Succeeded' | 'Failed' | 'Cancelled'
     /** When the Job was created. */
     readonly startedAt: string
-    /** When it completed or, if it failed, when that was recorded. */
+    /**
+     * When the refill completed or, if it failed, when the controller recorded the
+     * failure.
+     */
     readonly finishedAt: string
     /** Reason of the failure, in one word. */
     readonly reason?: string
@@ -102,7 +105,7 @@ export interface CodePoolStatus {
     readonly type: string
     /** Status of the condition. */
     readonly status: 'True' | 'False' | 'Unknown'
-    /** The generation of the spec that it describes. */
+    /** The generation of the spec that the condition describes. */
     readonly observedGeneration?: number
     /** When the status last changed. */
     readonly lastTransitionTime: string

@@ -19,7 +19,7 @@ const planOf = (change: RefillOutcome): RefillPlan => ({
   ...{ blocker: null, isWanted: false, retryAtMs: null, running: null, requeueAfterMs: undefined },
 })
 const fields = { namespace: 'n', pool: 'p', refill: 2 }
-// Without a level: the known one is that of the filled pool.
+// Without a level: only the level after the refill is known.
 const started = (job: string) => ['refill started', { ...fields, job }]
 const completed = ['refill completed', { ...fields, job: 'j', level: 7, tookMs: 5 }]
 const deleted = { outcome: 'Failed', job: '', reason: 'JobDeleted', message: 'm' } as const
@@ -29,7 +29,7 @@ test.each([
   [1, {}, [started('j'), completed]],
   [2, {}, [completed]],
   [1, deleted, [started(jobNameOf(pool, 2)), ['refill failed', failure]]],
-])('after %i reported starts, the outcome of refill 2 with %j', (refills, change, expected) => {
+])('with %i starts reported before, refill 2 is logged: %j', (refills, change, expected) => {
   const logged: [string | undefined, object][] = []
   const [events, metrics] = [[] as string[], createMetrics()]
   const deps = {

@@ -46,7 +46,7 @@ test('a read is valid for exactly one minute', async () => {
   expect(levels.get('p')).toEqual({ kind: 'unknown', reason: 'the code store is unavailable' })
 })
 
-test('a caller during a read gets the next one, which several callers share', async () => {
+test('all calls during a read get the result of the next read', async () => {
   const response = Promise.withResolvers<readonly StoredPool[]>()
   read = () => response.promise
   const first = levels.refresh()
@@ -124,7 +124,7 @@ test('at most 1,000 pools are kept', async () => {
   expect(levels.get('p1000')).toMatchObject({ kind: 'present' })
 })
 
-test('the first read settles the levels, even if it fails', async () => {
+test('`firstRead` resolves after the first read, even if that fails', async () => {
   let isSettled = false
   void levels.firstRead.then(() => (isSettled = true))
   await Promise.resolve()

@@ -72,7 +72,7 @@ async function observed(
 const olderOwners = async (pools: readonly CodePool[]) =>
   Promise.all(pools.map(async (pool) => (await observed(pool, { pools })).conflictingOwner))
 
-test('of several CodePools of one pool the oldest owns it, in any order', async () => {
+test('of several CodePools with one pool the oldest owns it, however they are listed', async () => {
   const old = poolOf('b')
   const young = poolOf('a', { creationTimestamp: '2000-01-01T00:00:01Z' })
   expect(await olderOwners([old, young])).toEqual([null, 'n/b'])
@@ -129,7 +129,7 @@ test.each<readonly [string, Partial<RefillJob>, string | null]>([
   ['is starting for 10 s', { startedMs: NOW - 10_000 }, null],
   ['is ready', { isReady: true }, null],
 ])(
-  'the reported pod problem is kept as long as needed; the Job %s: %j',
+  'the reported pod problem is kept only if a pod starts too slowly; the Job %s: %j',
   async (_name, job, message) => {
     const { jobs, paths } = await observed(poolOf('p', {}, reported), { jobs: [jobOf(job)] })
     expect(jobs[0]?.problem?.message ?? null).toBe(message)

@@ -35,7 +35,7 @@ export interface ObserveDeps {
 
 /** Annotation: the owner that the operator allows this CodePool to replace. */
 const REPLACES = 'curtail.dev/replaces-owner'
-/** The problem of a pod that is not ready after this time is read. */
+/** If a pod is not ready after this time, its problem is read. */
 const START_MS_MAX = 10_000
 
 /** The name of the pool in the store. */
@@ -75,7 +75,7 @@ export async function observe(
   }
 }
 
-/** An older CodePool with the same pool, or `null`: the oldest CodePool owns the pool. */
+/** An older CodePool of the same pool; `null` if this is the oldest, which owns the pool. */
 function olderOwnerOf({ pools }: ObserveDeps, pool: CodePool): string | null {
   const ageOf = ({ metadata }: KubeObject) => `${metadata.creationTimestamp} ${metadata.uid}`
   const older = pools
@@ -92,7 +92,7 @@ async function observeJobs(
   const cached = deps.jobs.listBy(pool.metadata.uid)
   const { started, last } = historyOf(pool)
   const newest = Math.max(last?.refill ?? 0, ...cached.map(({ refill }) => refill))
-  // A started Job that is not in the cache is too new for it, or has been deleted.
+  // A started Job that is not in the cache is too new for the cache, or has been deleted.
   const missing =
     started > newest ? await readJob(deps, pool, { refill: started, signal }) : undefined
   const jobs = missing === undefined ? cached : [...cached, missing]

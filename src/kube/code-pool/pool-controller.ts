@@ -73,8 +73,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
   const add = (key: string) => {
     if (isLeading) queue.add(key)
   }
-  const byStoreName = (name: string) =>
-    [...watched.values()].flatMap(({ pools }) => pools.listBy(name))
+  const poolsOf = (name: string) => [...watched.values()].flatMap(({ pools }) => pools.listBy(name))
   const addAll = () => {
     for (const { pools } of watched.values()) for (const pool of pools.list()) add(keyOf(pool))
   }
@@ -85,7 +84,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
         onPool: (change) => {
           if (!needsReconcile(change)) return
           add(keyOf(change.object))
-          const others = change.type === 'changed' ? [] : byStoreName(storeNameOf(change.object))
+          const others = change.type === 'changed' ? [] : poolsOf(storeNameOf(change.object))
           for (const other of others) add(keyOf(other))
         },
         onJob: ({ object }) => {
@@ -97,7 +96,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
   )
   const reconcile = createReconcile({
     ...deps,
-    pools: { listBy: byStoreName },
+    pools: { listBy: poolsOf },
     poolsIn: (namespace) => watched.get(namespace)?.pools,
     jobsIn: (namespace) => watched.get(namespace)?.jobs,
   })
@@ -120,7 +119,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
     },
     onPoolsChanged(pools) {
       if (pools === 'all') addAll()
-      else for (const name of pools) for (const pool of byStoreName(name)) add(keyOf(pool))
+      else for (const name of pools) for (const pool of poolsOf(name)) add(keyOf(pool))
     },
     updateMetrics() {
       queue.updateMetrics()

@@ -92,7 +92,7 @@ test('a Job is created if the fresh level requires it', async () => {
   expect([events, outcome]).toEqual([['RefillStarted'], { requeueAfterMs: 15_000 }])
 })
 
-test('no Job is created if the fresh level requires none, with any cached level', async () => {
+test('no Job is created if the fresh level requires none, whatever the cached level', async () => {
   const { steps } = await reconcile({ levels: [row(1000), row(2000)] })
   expect(steps).toEqual(['refresh', 'PATCH', 'cache 8'])
 })
@@ -103,7 +103,7 @@ test('no Job is created while the store is unavailable, even if a level is cache
   expect(degraded).toMatchObject({ status: 'True', reason: 'StoreUnavailable' })
 })
 
-test('without any step the level is not read', async () => {
+test('a plan without steps does not refresh the level', async () => {
   const { steps } = await reconcile({ levels: [row(5000), row(5000)] })
   expect(steps).toEqual(['PATCH', 'cache 8'])
 })
@@ -133,7 +133,7 @@ test('a pool that has another owner gets no Job, and its CodePool is requeued so
   expect(outcome).toEqual({ requeueAfterMs: 200 })
 })
 
-test.each([400, 403, 404, 422])('a Job rejected with %i is reported, not counted', async (code) => {
+test.each([400, 403, 404, 422])('after a rejection with %i, no refill is counted', async (code) => {
   const given = { levels: [row(0), row(0)], statuses: { POST: code } } as const
   const { steps, status, degraded, outcome } = await reconcile(given)
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
@@ -185,7 +185,7 @@ test.each<readonly [number, object]>([
   if (code === 409) expect(done.events).toEqual([]) // emitted once the status is written
 })
 
-test('a status update that fails otherwise is retried', async () => {
+test('a status update that returns 500 is retried', async () => {
   const { outcome, events } = await reconcile({
     levels: [row(5000), undefined],
     statuses: { PATCH: 500 },

@@ -29,7 +29,7 @@ export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs' | 'le
 
 /** Delay of the reconcile after a conflict, until the cache has the other client's change. */
 const CONFLICT_RETRY_MS = 200
-/** Delay after an old Job could not be deleted; refills are delayed at most by it. */
+/** Minimum delay of the next reconcile after an old Job could not be deleted. */
 const REMOVAL_RETRY_MS = 15_000
 
 /** Creates a function that reconciles a key. It throws KubeError and StoreError. */
@@ -57,7 +57,7 @@ export function createReconcile(deps: ReconcileDeps) {
     const reported = isApplied ? plan : (withoutStart(plan) ?? plan)
     const isReported = await report(deps, { pool, observed, plan: reported, signal })
     if (!isApplied || !isReported) return { requeueAfterMs: CONFLICT_RETRY_MS }
-    // Last, as a Job that cannot be deleted must not prevent anything else.
+    // Last, because a Job that cannot be deleted must not prevent anything else.
     const areRemoved = await removeJobs(deps, { pool, steps: removals, signal })
     const { requeueAfterMs } = plan
     if (areRemoved) return { requeueAfterMs }

@@ -20,7 +20,7 @@ export const REFILL_CONTAINER = 'refill'
 const VOLUME = 'code-secret'
 const SECRET_FOLDER = '/etc/curtail/code-secret'
 const DEADLINE_SECONDS = 3600
-/** Pods that a Job starts before it fails; the controller then retries with a new Job. */
+/** Maximum number of pods of a Job; if all fail, the controller retries with a new Job. */
 const PODS_MAX = 2
 /** Exit code of `refill` for an invalid setting, which a retry does not fix. */
 const EXIT_BAD_SETTING = 2

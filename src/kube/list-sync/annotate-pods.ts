@@ -1,5 +1,5 @@
 // Sets an annotation of the pods that mount operator lists. The kubelet updates the mounted files
-// of a pod once a minute or more, and immediately when an annotation of the pod changes.
+// of a pod at intervals of a minute or more, and immediately when an annotation changes.
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { KubeApi } from '../api.ts'
@@ -23,15 +23,15 @@ export interface PodAnnotatorDeps {
 /** The value to set. */
 interface PodAnnotation {
   readonly value: string
-  /** Values that are not replaced by `value`, because they follow it. */
+  /** Values of later stages, which `value` must not replace. */
   readonly later: readonly string[]
 }
 
 /** The result of an attempt. */
 interface AnnotatedPods {
-  /** The number of pods that have the value or a later one. */
+  /** The number of pods without a failure. */
   readonly pods: number
-  /** Whether every pod has one of them, or has been deleted. */
+  /** Whether every pod has the value or a later one, or has been deleted. */
   readonly isComplete: boolean
 }
 
@@ -39,7 +39,7 @@ interface AnnotatedPods {
 export interface PodAnnotator {
   /**
    * Sets the annotation on each pod that has neither the value nor a later one. Every failure is
-   * counted; the failures of an attempt are logged together, unless their error is the logged one.
+   * counted; the failures of an attempt are logged together, unless the same error was logged last.
    */
   readonly annotate: (annotation: PodAnnotation, signal: AbortSignal) => Promise<AnnotatedPods>
 }
@@ -48,7 +48,7 @@ const PODS = { group: '', version: 'v1', plural: 'pods' }
 const CONCURRENCY = 8
 const PATCH_MS_MAX = 5000
 
-/** Creates an annotator; it has logged no error. */
+/** Creates an annotator. */
 export function createPodAnnotator(deps: PodAnnotatorDeps): PodAnnotator {
   const failureLog = createFailureLog(deps)
   return {
@@ -82,7 +82,7 @@ function createFailureLog({ log }: Pick<PodAnnotatorDeps, 'log'>) {
       logged = failure
       log.warn({ err, failures: others.length + 1 }, message)
     },
-    /** The next failure is logged. */
+    /** Must be called after a success: the next failure is then logged. */
     reset() {
       logged = undefined
     },
@@ -96,7 +96,7 @@ async function annotateAll(
   signal: AbortSignal,
 ): Promise<{ readonly failed: number; readonly counted: readonly KubeError[] }> {
   const counted: (KubeError | undefined)[] = pods.map(() => undefined)
-  const entries = pods.entries() // of which every worker takes the next one
+  const entries = pods.entries() // shared: each worker takes the next entry
   let failed = 0
   const work = async () => {
     for (const [at, { metadata }] of entries) {
@@ -140,7 +140,7 @@ function trimToAnnotation({ metadata }: KubeObject): KubeObject {
   return { metadata: { name, namespace, uid, resourceVersion, ...kept } }
 }
 
-/** Returns why the pod does not have the value; `undefined` if it has, or has been deleted. */
+/** Returns why the pod does not have the value; `undefined` if it has it, or has been deleted. */
 async function annotate(
   { api, namespace }: PodAnnotatorDeps,
   { pod, value }: { readonly pod: string; readonly value: string },

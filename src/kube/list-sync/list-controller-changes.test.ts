@@ -9,7 +9,7 @@ const EFFECTIVE_MS_MAX = 2000
 
 const failure = (status: number) => new KubeError('no', { status, reason: 'InternalError' })
 
-test('under constant changes, every pod is annotated all the time', async () => {
+test('under constant changes, every pod is annotated continually', async () => {
   const pods = Array.from({ length: 20 }, (_, at) => `pod-${String(at)}`)
   const world = createListWorld(pods)
   const leader = world.lead()

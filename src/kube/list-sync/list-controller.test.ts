@@ -12,7 +12,7 @@ import { KubeError } from '../kube-error.ts'
 
 /** Within this time after a change, every pod has the current lists. */
 const EFFECTIVE_MS_MAX = 2000
-/** The same if the kubelet's watch is behind because of a fault of the API server. */
+/** The bound if the kubelet's watch lags because of a fault of the API server. */
 const FINAL_MS_MAX = 36_000
 const BEHIND_MS = 34_000
 const PODS = ['a', 'b', 'c']
@@ -35,7 +35,7 @@ const failuresOf = async ({ metrics }: ListWorld) => {
   return values.find(({ labels }) => labels.task === 'annotate-pods')?.value ?? 0
 }
 
-test('a change annotates every pod three times, differently; other pods stay', async () => {
+test('a change annotates only the selected pods, each with three values in turn', async () => {
   const { world, leader } = await startSettled()
   world.store.create(PATHS.pods, { metadata: { name: 'other', labels: { app: 'other' } } })
   const before = world.patchesOf('a').length
@@ -73,7 +73,7 @@ test('each object is selected by its name, and the server sends only metadata', 
   await leader.stop()
 })
 
-test('a change during the patches annotates every pod with it too', async () => {
+test('a second change during the patches is annotated on every pod, too', async () => {
   const { world, leader } = await startSettled()
   const before = world.patchesOf('a').length
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
@@ -88,7 +88,7 @@ test('a change during the patches annotates every pod with it too', async () => 
   expect(world.outdated()).toEqual([])
   for (const pod of PODS) {
     const versions = world.patchesOf(pod).slice(before)
-    expect(new Set(versions).size).toBe(3) // of the first change, then both of the second one
+    expect(new Set(versions).size).toBe(3) // one of the first change, two of the second
   }
   await leader.stop()
 })
@@ -141,7 +141,7 @@ test('a pod that cannot be annotated is retried, and does not delay the others',
   await leader.stop()
 })
 
-test('a deleted pod is no failure', async () => {
+test('a deleted pod is not a failure', async () => {
   const { world, leader } = await startSettled()
   world.intercept = (call) => {
     const isPresent = world.store.get(PATHS.pods, 'b') !== undefined
@@ -208,7 +208,7 @@ test('a kubelet that is far behind has the current lists after the last annotati
   await leader.stop()
 })
 
-test.each([200, 10_000])('a leader after %d ms continues from the last annotation', async (ms) => {
+test.each([200, 10_000])('a new leader %d ms after a change continues its stages', async (ms) => {
   const { world, leader } = await startSettled()
   const before = world.patchesOf('a').length
   world.kubeletLagMs = BEHIND_MS

@@ -1,6 +1,6 @@
-// The controller of operator lists: after each change of one, the leader annotates the pods that
-// mount it, so that the kubelets update the mounted files immediately. Without it, they do so
-// within about 90 s.
+// The controller of operator lists: after each change of a list, the leader annotates the pods that
+// mount it, so that the kubelets update the mounted files immediately. Without the annotation, they
+// do so within about 90 s.
 import type { Process } from '../../process/open-process.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -36,11 +36,11 @@ export interface ListController extends Controller {
   readonly isStuck: () => boolean
 }
 
-/** A command may change several objects. */
+/** Changes within this time are handled together: a command may change several objects. */
 const DEBOUNCE_MS = 100
 /**
- * The annotations after a change. A kubelet has its own watch of each object, which may be behind:
- * usually by less than 1.5 s, but after a fault of the API server by its back-off.
+ * The annotations after a change. A kubelet has its own watch of each object, which may lag:
+ * usually by less than 1.5 s, but by up to the kubelet's back-off after a fault of the API server.
  */
 const STAGES = [
   { afterMs: 0, suffix: '' },
@@ -50,7 +50,7 @@ const STAGES = [
 /** Lower than that of other watches, because only the leader watches, and only a few objects. */
 const LIST_BACK_OFF: BackOffBounds = { ...WATCH_BACK_OFF, maxMs: 2000 }
 const FAILED_BACK_OFF: BackOffBounds = { initialMs: 200, maxMs: 5000, resetAfterMs: 30_000 }
-/** A list that cannot be read does not delay the changes of the others for longer. */
+/** Maximum time for which an unreadable list delays the changes of the others. */
 const SYNC_MS_MAX = 10_000
 
 /** Creates the controller of a process; `undefined` if its settings name no pods. */
@@ -135,8 +135,8 @@ async function keepAnnotated(
 /**
  * Annotates the pods with the value of each stage. A pod that has the value of a later stage keeps
  * it, so that a new leader continues from the stage of the previous one. Retries until every pod
- * has the last value; `until` aborts the pauses, but no attempt: under constant changes every pod
- * gets an annotation too.
+ * has the last value; `until` aborts the pauses, but not the attempts, so that every pod is
+ * annotated even under constant changes.
  */
 async function annotateInStages(
   deps: ListControllerDeps,

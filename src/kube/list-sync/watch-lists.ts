@@ -1,6 +1,6 @@
-// Watches the Secrets and ConfigMaps with operator lists, each by its name, because a Role can
-// restrict the controller to names only in this way. The API server sends no contents of them, and
-// only their versions are kept.
+// Watches the Secrets and ConfigMaps with operator lists, each by its name: only then can a Role
+// restrict the controller to these objects. The API server sends only their metadata, of which only
+// the versions are kept.
 import { hash } from 'node:crypto'
 import type { KubeError } from '../kube-error.ts'
 import { createObjectCache } from '../object-cache.ts'
@@ -19,7 +19,7 @@ export interface WatchListsOptions extends Pick<
   'api' | 'namespace' | 'scheduler' | 'random' | 'metrics' | 'log' | 'backOff'
 > {
   readonly objects: readonly ListObject[]
-  /** Called for each change of an object, also when it is first listed. */
+  /** Called for each change of an object, and when it is first listed. */
   readonly onChange: () => void
   /** Called after each list and watch of an object; `failure` is undefined if it succeeded. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void

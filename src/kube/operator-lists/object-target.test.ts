@@ -66,7 +66,7 @@ test('a Secret contains the list in base64, and keeps its other values and label
   expect(fake.store.get(SECRETS, 'keys')).toMatchObject({ metadata, type: 'Opaque' })
 })
 
-test('an object without data gets them, and one that does not change is not written', async () => {
+test('data is added to an object without any, and unchanged objects are not written', async () => {
   createConfigMap('one')
   createConfigMap('two', { 'list.txt': 'b\n' })
   await add(targetOf('ConfigMap', 'one', 'two'), ['a'])
@@ -88,7 +88,7 @@ test('many lines are distributed over the objects, each with at most 900 KiB of 
   expect(sizes[2]).toBeGreaterThan(0)
 })
 
-test('lines that do not fit are an error with the setting, and nothing is written', async () => {
+test('if lines do not fit, the error names the setting, and nothing is written', async () => {
   createConfigMap('one', { other: 'x'.repeat(900 * 1024) })
   expect(await errorOf(add(targetOf('ConfigMap', 'one'), ['a']))).toBe(
     'an object has space for 921600 bytes: create another one, and add its name to LISTS',
@@ -96,7 +96,7 @@ test('lines that do not fit are an error with the setting, and nothing is writte
   expect(puts()).toEqual([])
 })
 
-test('a change that is in conflict is decided with the current contents', async () => {
+test('after a conflict, a change is decided with the current contents', async () => {
   createConfigMap('one', { 'list.txt': 'a\n' })
   let conflicts = 0
   fake.reject = ({ method }) => {
@@ -121,7 +121,7 @@ test('after five retries, a conflict is an error', async () => {
   expect(puts()).toHaveLength(6)
 })
 
-test('a missing object is an error with the command that creates it', async () => {
+test('if an object is missing, the error contains the command that creates it', async () => {
   createConfigMap('one')
   expect(await errorOf(add(targetOf('ConfigMap', 'one', 'two'), ['a']))).toBe(
     'Cannot read ConfigMap n/two: it does not exist; create it with ' +

@@ -1,5 +1,5 @@
 // An operator list in one data key of Secrets or ConfigMaps. A change writes an object only if it
-// still is the version that was read; after a conflict, all objects are re-read and the change is
+// is still the version that was read; after a conflict, all objects are re-read and the change is
 // decided with their current contents.
 import { API_KEYS_LABEL } from '../../policies/api-keys.ts'
 import {
@@ -40,7 +40,7 @@ interface ReadObject {
   readonly document: ListDocument
 }
 
-/** An object has at most 1 MiB of data. */
+/** Below Kubernetes' maximum for the data of an object, 1 MiB. */
 const DATA_BYTES_MAX = 900 * 1024
 const RETRIES_MAX = 5
 const RETRY_MS_MAX = 400
@@ -126,7 +126,7 @@ function failedUpdate(
   const cause = isConflict
     ? `other clients have changed the objects ${RETRIES_MAX + 1} times: retry the command`
     : causeOf(options, undefined, error)
-  // The API server may have written the object, also if a proxy or etcd timed out.
+  // The API server may have written the object, even if a proxy or etcd timed out.
   const isPossible = written.length > 0 || error.status === 0 || error.status >= 500
   const ErrorType = isPossible ? UnknownOutcomeError : OperatorError
   return new ErrorType(`Cannot write ${kind}s in namespace ${namespace}: ${cause}${rest}`)

@@ -1,6 +1,6 @@
 // Opens the operator list that the settings of a command name: files, or objects in Kubernetes.
-// Exactly one of the two settings must be set, so that a command does not change another list than
-// the one that the pods read.
+// Exactly one of the two settings must be set, so that a command cannot change a list that the pods
+// do not read.
 import * as z from 'zod'
 import { type DependentSettings, dependentSettings, type Setting } from '../../config/config.ts'
 import { createFileTarget } from '../../process/list-file-target.ts'

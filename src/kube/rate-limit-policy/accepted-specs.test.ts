@@ -115,7 +115,7 @@ const responses: readonly (readonly [string, KubeApi['call']])[] = [
   ],
 ]
 
-test.each(responses)('without the specs, a leader starts: the Secret %s', async (_name, call) => {
+test.each(responses)('a leader starts without specs if the Secret %s', async (_name, call) => {
   expect(await read({ call })).toEqual({
     specs: [],
     logged: ['accepted specs of the previous leader not read'],

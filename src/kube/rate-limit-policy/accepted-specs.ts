@@ -10,7 +10,7 @@ export interface UnreportedSpec extends AcceptedSpec {
   readonly uid: string
 }
 
-/** All shares together are at most 3.5 MiB of rules, and JSON is longer. */
+/** The rules of all namespaces are at most 3.5 MiB, and their JSON is longer. */
 const JSON_BYTES_MAX = 32 * 1024 * 1024
 const compress = promisify(gzip)
 const decompress = promisify(gunzip)

@@ -87,7 +87,7 @@ test('only labelled Secrets of allowed namespaces are read, and only hashes are 
   stopping.abort()
 })
 
-test('the Secrets are sorted by name, and the same array until one changes', async () => {
+test('the Secrets are sorted by name, and are the same array until one changes', async () => {
   const b = secret('1', { a: base64(KEY) }, { name: 'b' })
   const a = secret('2', { a: base64(KEY) }, { name: 'a' })
   const { scheduler, watch, stopping } = start([event('ADDED', a)], () => listOf(b))
@@ -113,7 +113,7 @@ test('a Secret that is deleted, or that is being deleted, has no keys', async ()
   }
 })
 
-test('while the API server fails, the keys stay; no error contains a Secret', async () => {
+test('while the API server fails, the keys are kept; no error contains a Secret', async () => {
   const unreadable = `{"type":"MODIFIED","object":{"data":{"a":"${base64(KEY)}","b":x`
   let isFirst = true
   const { scheduler, watch, entries, failures, stopping } = start([unreadable], () => {

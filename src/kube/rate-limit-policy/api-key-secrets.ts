@@ -1,5 +1,5 @@
 // Watches the Secrets with API keys in the namespaces that may have them. The values are hashed
-// when they arrive; nothing keeps a value.
+// when they arrive; the values themselves are not kept.
 import { API_KEYS_LABEL, hashApiKeys } from '../../policies/api-keys.ts'
 import type { ApiKeySecret } from '../../policies/policy.ts'
 import type { DomainGrant } from '../../policies/policy.ts'
@@ -27,8 +27,8 @@ export interface ApiKeyWatch extends Pick<NamespaceWatch<KubeObject>, 'refresh'>
   /** The namespaces whose Secrets have not been listed. */
   readonly unsynced: () => readonly string[]
   /**
-   * The Secrets of a namespace by name, without those that are being deleted: the same array until
-   * one changes.
+   * The Secrets of a namespace, sorted by name, without those that are being deleted. Returns the
+   * same array until one changes.
    */
   readonly list: (namespace: string) => readonly ApiKeySecret[]
   /** Whether a watch hangs because of a defect. */

@@ -18,7 +18,7 @@ type Mode = RateLimitPolicySpec['mode']
 
 const { signal } = new AbortController()
 const NAMES = ['a', 'b'] as const
-/** Each edit has another number of requests, so that the rules of all generations differ. */
+/** Each edit has a different number of requests, so that the rules of all generations differ. */
 const specOf = (key: string, mode: Mode, requests: number): RateLimitPolicySpec => ({
   ...({ domain: 'd', mode, onStoreError: 'Local' } as const),
   match: [{ key }],
@@ -87,7 +87,7 @@ class AuditWorld {
 
   changeLeader(): void {
     for (const at of this.#limiters.keys()) this.disconnect(at)
-    this.isLossy = true // what the status does not yet report
+    this.isLossy = true // hits that the status does not report yet are lost
     this.#leader = this.#startLeader()
   }
 
@@ -194,7 +194,7 @@ const stepsWith = (losses: number) =>
   )
 
 test.each([
-  ['the statuses report the hits but for less than a tenth', 0],
+  ['the statuses report more than nine tenths of the hits', 0],
   ['after losses, the statuses report at most the hits', 1],
 ])('%s', async (_name, losses) => {
   const run = fc.asyncProperty(
@@ -236,7 +236,7 @@ test.each([
   await fc.assert(run, { numRuns: 100 })
 })
 
-test('the first hits are written immediately, then one increase of 10 % in 5 minutes', async () => {
+test('the first hits are written at once, increases of 10 % every 5 minutes', async () => {
   const world = new AuditWorld()
   await world.write('ok')
   expect(world.shown().map(({ wouldDeny }) => wouldDeny)).toEqual([0, 0])

@@ -33,9 +33,9 @@ export interface AuditSums {
    * whether a status must be written.
    */
   readonly add: (counts: readonly RuleHits[]) => boolean
-  /** What the status must report; `undefined`: the limiters do not apply the policy in Audit. */
+  /** What the status must report; `undefined` if the active spec is not in mode Audit. */
   readonly statusOf: (policy: RateLimitPolicy, compiled: CompiledPolicy) => AuditStatus | undefined
-  /** When a status must be written although no limiter reports more; `undefined`: never. */
+  /** When a status must be written even if no limiter reports more; `undefined`: never. */
   readonly nextDueMs: () => number | undefined
 }
 
@@ -70,7 +70,7 @@ export function createAuditSums(deps: AuditSumsDeps): AuditSums {
     if (before !== undefined && before.wouldDeny !== sum.shown) {
       sum.shown = before.wouldDeny
       sum.shownAtMs = nowMs()
-      sum.total = Math.max(sum.total, sum.shown) // a previous leader wrote it
+      sum.total = Math.max(sum.total, sum.shown) // as written by a previous leader
     }
     sums.set(keyOf(policy), sum)
     return sum
@@ -184,7 +184,7 @@ function compareAge(one: RateLimitPolicy, other: RateLimitPolicy): number {
   return a < b ? -1 : 1
 }
 
-/** Sorts by creation time, namespace and name, as the compiler does. */
+/** The sort key: creation time, namespace and name, as in the compiler. */
 function ageOf({ metadata }: RateLimitPolicy): string {
   const { creationTimestamp = '', namespace, name } = metadata
   return `${creationTimestamp} ${namespace} ${name}`

@@ -14,7 +14,7 @@ function createRuns() {
   }
 }
 
-test('one run after the last change', async () => {
+test('a burst of changes starts one run, after the last change', async () => {
   const { scheduler, runsMs, debounce } = createRuns()
   debounce.trigger()
   await scheduler.advance(60)

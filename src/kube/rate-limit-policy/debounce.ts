@@ -9,7 +9,7 @@ export interface Debounce {
   readonly cancel: () => void
 }
 
-/** Creates it; `run` starts `quietMs` after the last change, and `msMax` after the first. */
+/** `run` starts `quietMs` after the last change, but at the latest `msMax` after the first. */
 export function createDebounce(given: {
   readonly scheduler: Scheduler
   readonly quietMs: number

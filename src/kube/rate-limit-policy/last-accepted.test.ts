@@ -27,7 +27,7 @@ const SPECS: readonly RateLimitPolicySpec[] = [
   { ...specOf('a'), replaces: ['l'] },
   { ...specOf('b'), domain: 'other' },
 ]
-/** With it, the share of the namespace is full. */
+/** A spec that fills the share of the namespace. */
 const LARGE = { ...specOf('b'), match: Array.from({ length: 4 }, () => ({ key: 'k'.repeat(120) })) }
 
 type Step =
@@ -108,9 +108,9 @@ async function startLeader(world: PolicyWorld, stored: Stored) {
 }
 
 /**
- * Fails if a policy that was accepted is not active, unless an older one has its match, or has
- * displaced it: both were edited between two compilations, into the same match, while the share was
- * full. That is as if the younger edit had been accepted first, and then the older one.
+ * Fails if a policy that was accepted is not active, unless an older policy has the same match, or
+ * has displaced it: between two compilations, both were edited to the same match while the share of
+ * the namespace was full. The result is as if the younger edit had been accepted first.
  */
 function verify(
   policies: readonly Policy[],
@@ -140,7 +140,7 @@ function verify(
 
 test.each<readonly [string, fc.Arbitrary<Step>]>([
   ['new leaders', stepsWith(editsTo(SPECS), 1)],
-  // A new leader can have an older accepted generation, which is larger: not tried with this one.
+  // Without new leaders, which could read an older, larger generation that exceeds the share.
   ['a share that is full', stepsWith(editsTo([...SPECS, LARGE]), 0)],
 ])('an accepted policy stays active through edits, failed writes and %s', async (_name, steps) => {
   let kept = 0

@@ -26,7 +26,7 @@ test('the newest of several versions is stored once, and then nothing is written
   expect(calls.map(({ method }) => method)).toEqual(['GET', 'PATCH'])
 })
 
-test('a new leader reads the version once, and writes only another one', async () => {
+test('a new leader reads the version once, and writes only a different one', async () => {
   const { startLeader, advance, history, calls } = startWorld()
   const first = startLeader()
   first.send(versionOf('a'), [])
@@ -53,7 +53,7 @@ test('a version that reverts during its write is stored', async () => {
   expect(history).toEqual(['a', 'b', 'a'])
 })
 
-test('a version that is too large is not written, logged and counted once', async () => {
+test('a version that is too large is logged and counted once, and not written', async () => {
   const world = startWorld()
   const logged: unknown[] = []
   const { send } = world.startLeader({ log: { ...log, warn: recordTo(logged) } })
@@ -68,7 +68,7 @@ test('a version that is too large is not written, logged and counted once', asyn
   expect([world.stored(), await world.failures()]).toEqual(['a', 1])
 })
 
-test('a missing Secret is logged once, and retried at least every minute', async () => {
+test('a missing Secret is logged once; the write is retried at least every minute', async () => {
   const world = startWorld()
   const logged: unknown[] = []
   const { send } = world.startLeader({ log: { ...log, warn: recordTo(logged) } })

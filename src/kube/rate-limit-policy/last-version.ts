@@ -34,7 +34,7 @@ export interface LastVersionDeps {
 
 /** The stored version of a leader. */
 export interface LastVersion {
-  /** Stores `version` with `accepted` as soon as the rate allows it, unless a newer one follows. */
+  /** Stores `version` with `accepted` once the rate allows it, unless a newer version follows. */
   readonly record: (version: CompiledVersion, accepted: readonly UnreportedSpec[]) => void
   /**
    * Stores the newest version if the Secret contains another. Call it periodically, because
@@ -47,15 +47,15 @@ export interface LastVersion {
 const DATA_KEY = 'version.pb.gz'
 /** The key of the accepted specs. */
 const ACCEPTED_KEY = 'accepted.json.gz'
-/** The annotation with its name, for people. */
+/** The annotation with the name of the version, for people. */
 const ANNOTATION = 'curtail.dev/version'
 const SECRETS = { group: '', version: 'v1', plural: 'secrets' } as const
 /** Kubernetes' maximum for the data of a Secret. */
 const STORED_BYTES_MAX = 1024 * 1024
-/** The API server, its watchers and etcd receive at most this many bytes per second of us. */
+/** The API server, its watchers and etcd receive at most this many bytes per ms from us. */
 const BYTES_PER_MS = 100
 const CHECK_INTERVAL_MS = 600_000
-/** After another client has changed the Secret. */
+/** Delays after another client has changed the Secret. */
 const CONFLICT_BACK_OFF: BackOffBounds = { initialMs: 50, maxMs: 10_000, resetAfterMs: 60_000 }
 const READ_MS_MAX = 5000
 const READS_MAX = 3
@@ -64,14 +64,14 @@ const RETRY_BACK_OFF: BackOffBounds = { initialMs: 1000, maxMs: 60_000, resetAft
 
 const compress = promisify(gzip)
 
-/** Creates it for a process that has just become the leader; it then reads the Secret once. */
+/** Creates the storage of a process that has just become the leader. */
 export function createLastVersion(deps: LastVersionDeps): LastVersion {
   const { scheduler, log, metrics, enqueue, onSettled } = deps
   const secret = deps.secret.name
   const backOff = createBackOff(RETRY_BACK_OFF, deps)
   let conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
   let newest: Stored | undefined
-  /** What is stored, or too large; `undefined` during and after a failed write. */
+  /** The last version stored or found too large; `undefined` while a write runs or has failed. */
   let settled: Stored | undefined
   let notBeforeMs = -Infinity
   let isFailing = false
@@ -185,7 +185,7 @@ async function store(
 
 /**
  * Reads the accepted specs that the previous leader stored, by the uid of the policy. If READS_MAX
- * attempts fail, only those in the statuses count: logged. Never rejects.
+ * attempts fail, logs that, and returns none: only those in the statuses count. Never rejects.
  */
 export async function readAccepted(
   deps: ReadDeps,

@@ -1,5 +1,5 @@
-// Limiters that have disconnected recently count, so that one that reconnects soon changes no
-// number; those that stop do not. Explores random orders; a failure prints the seed.
+// A limiter that has disconnected recently still counts, so that a quick reconnect changes no
+// number; one that stops does not count. Explores random orders; a failure prints the seed.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import {
@@ -21,7 +21,7 @@ test('a limiter that disconnects counts until it could have reconnected', () => 
   expect(count.nextChangeMs(50_000)).toBe(1000 + MS)
 })
 
-test('a limiter that returns is not counted twice', () => {
+test('a limiter that reconnects is not counted twice', () => {
   const count = createLimiterCount()
   count.observe(versions(1, 1), 0)
   count.observe(versions(1), 1000)
@@ -60,7 +60,7 @@ test('a limiter that reconnects without rules every few seconds stays active', (
   expect([...active]).toEqual([2])
 })
 
-test('the next change is the end of the effect of any earlier number', () => {
+test('the next change is when the first of the earlier numbers no longer counts', () => {
   const count = createLimiterCount()
   count.observe(versions(1, 1), 0)
   count.observe(versions(1), 0)
@@ -84,7 +84,7 @@ test('a limiter that stops does not count', () => {
   expect(count.nextChangeMs(0)).toBeUndefined()
 })
 
-test('a limiter that stops ends no other limiter that may reconnect', () => {
+test('if a limiter stops, another that may reconnect still counts', () => {
   const count = createLimiterCount()
   count.observe(versions(1, 1, 1), 0)
   count.observe(versions(1, 1), 1000)
@@ -97,7 +97,7 @@ test('a limiter that stops ends no other limiter that may reconnect', () => {
 const rejections = (...all: readonly (readonly [version: number, rejected: number])[]) =>
   all.map(([version, rejected]) => ({ version, rejected }))
 
-test('a limiter that rejects rules stays known as such, for policies that it does not have', () => {
+test('a limiter that rejected rules and disconnects still rejects the versions it lacks', () => {
   const count = createLimiterCount()
   count.observe(rejections([4, 0], [2, 4]), 0)
   count.observe(versions(4), 1000)

@@ -1,5 +1,5 @@
-// The limiters: those that are connected, and those that have disconnected recently. A limiter that
-// reconnects soon changes no number, and one that rejects the rules counts as rejecting meanwhile.
+// Counts the limiters that are connected or have disconnected recently. A limiter that reconnects
+// soon changes no number; one that rejected the rules counts as rejecting in the meantime.
 
 /** A connected limiter. */
 interface CountedLimiter {
@@ -11,15 +11,15 @@ interface CountedLimiter {
 
 /** Counts limiters. */
 export interface LimiterCount {
-  /** Records which are connected. */
+  /** Records the connected limiters. */
   readonly observe: (limiters: readonly CountedLimiter[], nowMs: number) => void
-  /** One that was observed with this version stops: it does not reconnect. */
+  /** Records that a limiter with this version stops: it does not reconnect. */
   readonly leave: (version: number) => void
   /** The highest number of limiters within the last LIMITER_RECONNECT_MS. */
   readonly total: (nowMs: number) => number
-  /** The highest number within the last LIMITER_ABSENCE_MS of those with this version or newer. */
+  /** The highest number of limiters with this version or newer in the last LIMITER_ABSENCE_MS. */
   readonly active: (since: number, nowMs: number) => number
-  /** Whether one with an older version rejected this one or a newer one recently. */
+  /** Whether a limiter with an older version recently rejected this version or a newer one. */
   readonly isRejecting: (since: number, nowMs: number) => boolean
   /** When a number can decrease; `undefined`: only after another change. */
   readonly nextChangeMs: (nowMs: number) => number | undefined
@@ -46,7 +46,7 @@ const noRejection: Rejection = { version: Infinity, rejected: 0, untilMs: -Infin
 
 /** Creates a count without limiters. */
 export function createLimiterCount(): LimiterCount {
-  /** Earlier numbers, each with the end of its effect: the numbers decrease. */
+  /** Earlier, higher numbers in descending order, each with the time until which it counts. */
   let earlier: { readonly count: number; readonly untilMs: number }[] = []
   /** Earlier versions by time: fewer than LIMITER_ABSENCE_MS / BUCKET_MS + 2 buckets. */
   let buckets: { readonly startMs: number; versions: Versions }[] = []
@@ -87,7 +87,7 @@ export function createLimiterCount(): LimiterCount {
       earlier = earlier
         .map(({ count, untilMs }) => ({ count: count - 1, untilMs }))
         .filter(({ count }) => count > connected.length)
-      // It may have had any of these versions: without the newest, `active` is not too high.
+      // The limiter had one of these versions: without the newest, `active` is never too high.
       buckets = buckets.map(({ startMs, versions }) => ({ startMs, versions: versions.slice(1) }))
     },
     total,

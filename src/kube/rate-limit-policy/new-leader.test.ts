@@ -1,5 +1,5 @@
-// A new leader sends no version that is older than those of its predecessor: neither if its watch
-// lags, nor if the predecessor reported nothing. It repeats no line of the log. The API server is
+// A new leader sends no version that is older than those of its predecessor, even if its watch lags
+// or the predecessor reported nothing. The leader repeats no line of the log. The API server is
 // a function; time is simulated.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
@@ -112,7 +112,7 @@ test('the first version of a new leader contains changes that its watch has not 
   await Promise.all([stop(other), stop(follower)])
 })
 
-test('a generation that was accepted stays active although no status contains it', async () => {
+test('an accepted generation stays active even if no status contains it', async () => {
   const serialize: NonNullable<PolicyControllerDeps['store']>['serialize'] = ({ version }) =>
     Promise.resolve(Buffer.from(version))
   const { policies, start, lead, stop } = startWorld({ store: { secret: SECRET, serialize } })

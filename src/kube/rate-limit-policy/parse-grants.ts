@@ -1,5 +1,5 @@
-// Parses RATELIMIT_DOMAINS: which namespaces may write RateLimitPolicies for which domain, or only
-// below one first entry. Every fault is one sentence with its place.
+// Parses RATELIMIT_DOMAINS: which namespaces may write RateLimitPolicies for which domain; `below`
+// restricts them to policies with a given first entry. Every fault is one sentence with its place.
 import * as z from 'zod'
 import type { DomainGrant } from '../../policies/policy.ts'
 import { NAMESPACES_MAX, POLICIES_BYTES_MAX, sharesOf } from '../../policies/shares.ts'

@@ -135,7 +135,7 @@ test('the leader writes what limiters report for policies in mode Audit', async 
   await led
 })
 
-test('a limiter that stops is in no status', async () => {
+test('a limiter that stops is counted in no status', async () => {
   const limiter = { node: 'l', address: '10.0.0.1', active: '', rejected: undefined }
   const limiters = [limiter, limiter]
   const { written, scheduler, stopping, led, opened } = startWritable(
@@ -153,7 +153,7 @@ test('a limiter that stops is in no status', async () => {
   await led
 })
 
-test('a stop takes at most 2.5 s although writes, events and limiters hang', async () => {
+test('a stop takes at most 2.5 s even if writes, events and limiters hang', async () => {
   const writes: string[] = []
   const hang = ({ method }: Call) => {
     const isFirst = writes.push(method) === 1

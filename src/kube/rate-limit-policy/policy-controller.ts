@@ -41,8 +41,8 @@ export interface PolicyController {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly watch: (signal: AbortSignal) => Promise<void>
   /**
-   * Serves the rules until `signal` aborts, but not before all policies are listed: limiters keep
-   * their last rules. Rejects only on a defect.
+   * Serves the rules until `signal` aborts, but only once all policies are listed: until then,
+   * limiters keep their last rules. Rejects only on a defect.
    */
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Updates the metrics that are sampled. */
@@ -54,7 +54,7 @@ export interface PolicyController {
 /** The name of the controller and of its queue in metrics. */
 const NAME = 'ratelimitpolicy'
 const WORKERS = 4
-/** The name of the queue of the version, which must not wait for statuses, and its only key. */
+/** The name and only key of the version's queue: separate, so that it never waits for statuses. */
 const VERSION_NAME = 'ratelimitpolicy-version'
 /** A replica on standby compiles too, so that its first version as the leader takes less time. */
 const STANDBY_QUIET_MS = 5000

@@ -104,7 +104,7 @@ export function createLeader(deps: LeaderDeps): Leader {
   }
 }
 
-/** Runs functions of the leader; an error is a defect that must not end it: counted and logged. */
+/** Runs functions of the leader. An error is a defect: counted and logged, but not thrown. */
 export function createGuard({ metrics, log }: Pick<LeaderDeps, 'metrics' | 'log'>) {
   return ({ task, failed }: { task: string; failed: string }, run: () => void): void => {
     try {

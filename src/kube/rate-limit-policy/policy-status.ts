@@ -1,5 +1,5 @@
 // Decides the status of a RateLimitPolicy: whether the compiler accepted it, which generation is
-// active, and how many limiters apply that. Pure.
+// active, and how many limiters apply that generation. Pure.
 import type { AcceptedSpec, PolicyOutcome } from '../../policies/policy.ts'
 import { mergeConditions, type NewCondition } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
@@ -12,15 +12,15 @@ export interface ObservedPolicy {
   readonly activeGeneration: number | undefined
   /** The spec that was accepted last, even if the rules do not contain it. */
   readonly accepted: AcceptedSpec | undefined
-  /** Limiters that accepted a version with the active generation. */
+  /** Number of limiters that accepted a version with the active generation. */
   readonly active: number
-  /** All limiters. */
+  /** Number of all limiters. */
   readonly total: number
   /** Whether a limiter rejects the rules with the active generation. */
   readonly isRejected: boolean
   /** What the policy would have denied; `undefined`: the limiters enforce it. */
   readonly audit: RateLimitPolicyStatus['audit']
-  /** The limiters of the previous leader if some may still reconnect; 0: none may. */
+  /** Number of limiters of the previous leader while some of them may still reconnect; else 0. */
   readonly expected: number
   readonly nowMs: number
 }

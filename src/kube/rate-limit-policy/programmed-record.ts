@@ -1,5 +1,5 @@
-// Which generation of each policy a status reported as programmed. Each replica of the controller
-// records what its watch delivers, so that a new leader does not repeat the log line and the event.
+// Records which generation of each policy a status reported as programmed. Each replica of the
+// controller records what its watch delivers, so that a new leader repeats no log line or event.
 import { LRUCache } from 'lru-cache'
 import type { RateLimitPolicy, RateLimitPolicyStatus } from './rate-limit-policy.ts'
 

@@ -14,8 +14,8 @@ export const RATE_LIMIT_POLICIES = {
 /** Which requests are limited, and how. */
 export interface RateLimitPolicySpec {
   /**
-   * The domain that the proxy sends. By default the domain that the namespace may write
-   * to, if it is only one.
+   * The domain that the proxy sends. Default: the domain to which the namespace may
+   * write. Required if the namespace may write to several domains.
    */
   readonly domain?: string
   /**
@@ -33,8 +33,8 @@ export interface RateLimitPolicySpec {
     /**
      * The entry matches each API key of this Secret, and each key has separate counters.
      * Every value of the Secret is an API key, except a value whose data key ends with
-     * `.ndjson`: it is a list that `curtail key create` writes. The Secret must have the
-     * label curtail.dev/api-keys=true. Only the last entry may have it.
+     * `.ndjson`: such a value is a list that `curtail key create` writes. The Secret must
+     * have the label curtail.dev/api-keys=true. Only the last entry may have a secretRef.
      */
     readonly secretRef?: {
       /** Name of the Secret, in the namespace of the policy. */
@@ -54,13 +54,16 @@ export interface RateLimitPolicySpec {
     readonly algorithm:
       'TokenBucket' | 'FixedWindow' | 'SlidingWindowLog' | 'SlidingWindowCounter' | 'LeakyBucket'
     /**
-     * Requests that are admitted per window; for a bucket, requests that are refilled per
-     * window. 0 denies every request.
+     * Number of requests that are admitted per window; for a bucket, number of requests by
+     * which it is refilled per window. 0: every request is denied.
      */
     readonly requests?: number
     /** Length of the window: a whole number and ms, s, m, h or d, from 1ms to 366d. */
     readonly window?: string
-    /** Requests that a token bucket admits in one burst. By default as many as requests. */
+    /**
+     * Number of requests that a token bucket admits in one burst. Default: the value of
+     * requests.
+     */
     readonly burst?: number
     /** Whether matching requests are not limited. */
     readonly unlimited?: boolean
@@ -71,8 +74,8 @@ export interface RateLimitPolicySpec {
    */
   readonly mode: 'Enforce' | 'Audit'
   /**
-   * Names of limits of the same namespace and domain that do not apply to requests that
-   * match this policy.
+   * Names of limits in the same namespace and domain. These limits do not apply to
+   * requests that match this policy.
    */
   readonly replaces?: readonly string[]
   /**
@@ -88,8 +91,8 @@ export interface RateLimitPolicyStatus {
   /** The generation of the spec that this status describes. */
   readonly observedGeneration?: number
   /**
-   * The spec that was accepted last. The limiters apply it even while a later one is not
-   * accepted.
+   * The spec that was accepted last. The limiters apply it even while a later spec is
+   * not accepted.
    */
   readonly accepted?: {
     /** The generation of the policy with this spec. */
@@ -107,14 +110,17 @@ export interface RateLimitPolicyStatus {
      * including those that lost their connection within the last 10 s.
      */
     readonly active: number
-    /** All limiters. */
+    /** All of these limiters. */
     readonly total: number
   }
-  /** What the active generation would have denied. Present only if its mode is Audit. */
+  /**
+   * The hits that the active generation would have denied. Present only if the mode of
+   * this generation is Audit.
+   */
   readonly audit?: {
     /**
-     * Lower bound of the hits that Enforce would have denied; a hit beyond two limits
-     * counts twice. Updated at most every 5 minutes, after an increase of 10 %.
+     * Lower bound of the number of hits that Enforce would have denied. A hit that exceeds
+     * two limits counts twice. Updated at most every 5 minutes, after an increase of 10 %.
      */
     readonly wouldDeny: number
     /** When the count started. */
@@ -131,7 +137,7 @@ export interface RateLimitPolicyStatus {
     readonly type: string
     /** Status of the condition. */
     readonly status: 'True' | 'False' | 'Unknown'
-    /** The generation of the spec that it describes. */
+    /** The generation of the spec that the condition describes. */
     readonly observedGeneration?: number
     /** When the status last changed. */
     readonly lastTransitionTime: string
@@ -143,8 +149,8 @@ export interface RateLimitPolicyStatus {
 }
 
 /**
- * Limits of the requests whose descriptor has exactly the entries of a path. The
- * limiters apply a change within seconds.
+ * Rate limits of the requests that have a descriptor with exactly the entries in
+ * spec.match. The limiters apply a change within seconds.
  */
 export interface RateLimitPolicy {
   readonly metadata: ObjectMeta

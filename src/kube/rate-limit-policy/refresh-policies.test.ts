@@ -1,5 +1,6 @@
 // A new leader relists policies and API keys: the log names the namespaces that were not read
-// before the deadline, whose earlier lists stay. A function is the API server; time is simulated.
+// before the deadline, which keep their earlier lists. The API server is a function, and time is
+// simulated.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -65,7 +66,7 @@ test('a refresh completes once all policies and Secrets are relisted', async () 
   expect([state.isDone, paths.toSorted(), logged]).toEqual([true, ALL, []])
 })
 
-test('a namespace whose Secrets are unreadable delays it for 15 s, and is logged', async () => {
+test('a namespace with unreadable Secrets delays a refresh for 15 s, and is logged', async () => {
   const { scheduler, watch, unreadable, logged, refresh } = start()
   await scheduler.advance(1000)
   unreadable.add('a/secrets')
@@ -77,7 +78,7 @@ test('a namespace whose Secrets are unreadable delays it for 15 s, and is logged
   expect([watch.unsynced(), watch.list().length]).toEqual([[], 1])
 })
 
-test('a namespace that was never listed is not reported as read before', async () => {
+test('a namespace that was never listed is not logged: it has no earlier list', async () => {
   const { scheduler, watch, unreadable, logged, refresh } = start()
   unreadable.add('b/ratelimitpolicies')
   await scheduler.advance(1000)
@@ -86,7 +87,7 @@ test('a namespace that was never listed is not reported as read before', async (
   expect([state.isDone, watch.unsynced(), logged]).toEqual([true, ['b'], []])
 })
 
-test('a stop ends it at once, without a log entry', async () => {
+test('a stop ends a refresh at once, without a log entry', async () => {
   const { scheduler, unreadable, logged, stopping, refresh } = start()
   await scheduler.advance(1000)
   unreadable.add('a/secrets')

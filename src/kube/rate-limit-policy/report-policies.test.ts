@@ -1,5 +1,5 @@
-// Which statuses are written: at most some at a time, in turns of the namespaces, and none for a
-// limiter that reconnects. What a limiter reports as the cause of a rejection is in no status.
+// Which statuses are written: a bounded number at a time, for the namespaces in turn, and none when
+// a limiter reconnects. No status contains the cause that a limiter reports for a rejection.
 import { expect, test } from '@jest/globals'
 import { compile } from '../../policies/compile.ts'
 import { POLICY_GRANTS, PolicyWorld } from '../../../test/kit/policies/policy-world.ts'
@@ -106,7 +106,7 @@ test('a new leader repeats no line of a policy that its process saw Programmed',
   await writeAll()
   expect(shownOf({ world })).toEqual(['Pending 1', 'Pending 1'])
   const [reported, emitted] = [world.programmed.length, world.events.length]
-  // The status does not contain that the generation was Programmed before.
+  // The status does not record whether the generation has been Programmed.
   expect(await startReports(world).writeAll()).toBe(2)
   expect(shownOf({ world })).toEqual(['Programmed 2', 'Programmed 2'])
   expect(world.programmed.slice(reported)).toHaveLength(2)
@@ -121,7 +121,7 @@ test('a new leader repeats no line of a policy that its process saw Programmed',
   expect(world.programmed).toHaveLength(reported + 2)
 })
 
-test('the line has the version for which the status was decided', async () => {
+test('the log line has the version for which the status was decided', async () => {
   const { world, reports, limiter, set, version } = startReports()
   const writing = reports.write('n/a', signal)
   set(limiter('l1', 'next'), limiter('l2', 'next'))

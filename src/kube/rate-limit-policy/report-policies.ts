@@ -51,17 +51,17 @@ export interface PolicyReports {
   readonly outdated: () => readonly string[]
   /** Writes the status of a policy. Throws KubeError. */
   readonly write: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
-  /** When more statuses must be written although nothing happens; `undefined`: never. */
+  /** When more statuses must be written even if nothing happens; `undefined`: never. */
   readonly nextChangeMs: () => number | undefined
   /** Adds what limiters report. Returns whether a status must be written. */
   readonly addAudit: AuditSums['add']
-  /** A connected limiter, which has this active version, stops: it does not reconnect. */
+  /** Records that a connected limiter with this active version stops: it does not reconnect. */
   readonly leave: (active: string) => void
-  /** Limiters that have the newest version, that have another one, and that may reconnect. */
+  /** Numbers of limiters: with the newest version, with another one, and that may reconnect. */
   readonly counts: () => Readonly<Record<'current' | 'outdated' | 'missing', number>>
 }
 
-/** So that one namespace cannot fill the queue; the namespaces take turns. */
+/** Maximum length of `outdated`; the namespaces take turns, so that one cannot fill it. */
 const OUTDATED_MAX = 200
 /** If more are outdated, they are compared after this time, unless a status changes earlier. */
 const NEXT_OUTDATED_MS = 5000
@@ -96,8 +96,8 @@ export function createPolicyReports(deps: ReportDeps): PolicyReports {
       const status = policy && statusOf(policy)
       if (policy === undefined || status === undefined) return {}
       if (isSameStatus(policy.status, status)) return {}
-      // Before the write, during which the limiters may accept another version, and the watch may
-      // deliver this status.
+      // Read before the write: during it, the limiters may accept another version, and the watch
+      // may deliver this status.
       const version = deps.limiters().find(({ active }) => active !== '')?.active
       deps.programmed.note(policy)
       const wasProgrammed = deps.programmed.has(policy.metadata.uid, status)
@@ -132,7 +132,10 @@ function interleave(lists: readonly (readonly string[])[]): string[] {
     .map(({ key }) => key)
 }
 
-/** Decides the status of a policy; `undefined` if it has not changed since the last decision. */
+/**
+ * Decides the status of a policy; `undefined` if the last decision was equal to the status and has
+ * the same inputs, or if the current generation is not compiled yet.
+ */
 function createStatusDecision(
   { versions, wallMs }: Pick<ReportDeps, 'versions' | 'wallMs'>,
   { limiters, audits }: { readonly limiters: ObservedLimiters; readonly audits: AuditSums },
@@ -197,11 +200,11 @@ function observeLimiters(deps: ReportDeps): ObservedLimiters {
   return {
     observe,
     leave(active) {
-      observe() // it may have connected since the last time
+      observe() // the limiter may have connected since the last call
       count.leave(versions.numberOf(active))
       if (active === '') return
       expected--
-      peak-- // so that as many limiters as before have still to reconnect
+      peak-- // `expected - peak` is unchanged: as many limiters as before must still reconnect
     },
     stateFor(since) {
       const [active, total] = [count.active(since, nowMs()), count.total(nowMs())]
@@ -238,7 +241,7 @@ function createRejectionLog({ log }: Pick<ReportDeps, 'log'>) {
   }
 }
 
-/** The conditions of policies that no event reports. */
+/** The reasons of conditions that no event reports. */
 const QUIET_REASONS = ['Pending', 'NoLimiters', 'NotAccepted', 'Rejected']
 
 interface Written {
@@ -247,7 +250,7 @@ interface Written {
   readonly wasProgrammed: boolean
 }
 
-/** Reports the changes of conditions; for limiters that restart, nothing is reported. */
+/** Reports the changes of conditions, except those that restarts of limiters cause. */
 function createChangeReport(deps: Pick<ReportDeps, 'programmed' | 'events' | 'log'>) {
   return (policy: RateLimitPolicy, status: RateLimitPolicyStatus, written: Written): void => {
     const { metadata, status: before } = policy

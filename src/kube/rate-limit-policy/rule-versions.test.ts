@@ -1,4 +1,4 @@
-// Which version contains which generation of a policy, also when the rules return to a version.
+// Which version contains which generation of a policy, even if the rules revert to an old version.
 import { expect, test } from '@jest/globals'
 import type { AcceptedSpec, Policy, PolicyOutcome } from '../../policies/policy.ts'
 import { createRuleVersions } from './rule-versions.ts'
@@ -57,7 +57,7 @@ test('a version that is compiled a second time contains the newest generation', 
   expect([versionsWith('p'), versions.newest()]).toEqual(['a', 'a'])
 })
 
-test('a policy is in the versions since it was accepted', () => {
+test('a policy is in every version from its last acceptance', () => {
   const { compile, versionsWith } = createRecord()
   compile('a', { p: 1 })
   compile('b', { p: rejected })
@@ -90,7 +90,7 @@ test('a policy that does not change is the same object after a compilation', () 
   expect(['n/p', 'n/q'].map((key, at) => versions.get(key) === before[at])).toEqual([true, true])
 })
 
-test('a policy is in the versions since its API keys changed', () => {
+test('a policy is in every version from the last change of its API keys', () => {
   const { versions } = createRecord()
   const active = new Map([['n/p', { generation: 1, spec }]])
   const sinceWith = (...hashes: string[]) => {

@@ -16,7 +16,7 @@ export interface CompiledPolicy {
   readonly active: AcceptedSpec | undefined
   /** The spec that was accepted last. */
   readonly accepted: AcceptedSpec | undefined
-  /** The hashes of the API keys with that spec. */
+  /** The hashes of the API keys in `active`. */
   readonly hashes: readonly string[] | undefined
   /** The first compilation with `active` and `hashes`. */
   readonly since: number
@@ -38,12 +38,12 @@ export interface RuleVersions {
   readonly newest: () => string
 }
 
-/** A limiter that still has an older version counts as one without rules. */
+/** Recorded versions: a limiter with an older one counts as a limiter without rules. */
 const VERSIONS_MAX = 1000
 
 /**
  * Creates the record of a process that has compiled nothing; `stored` has the specs, by uid, that
- * the previous leader accepted and may not have reported.
+ * the previous leader accepted, perhaps without reporting them.
  */
 export function createRuleVersions(
   stored: ReadonlyMap<string, AcceptedSpec> = new Map(),

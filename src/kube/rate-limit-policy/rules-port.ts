@@ -1,5 +1,5 @@
 // The port on which the leader sends the rules to limiters. While it cannot be opened, the leader
-// works without limiters and retries. Implements no xDS.
+// works without limiters and retries. This module does not implement xDS.
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type BackOffBounds, createBackOff } from '../back-off.ts'
@@ -37,7 +37,7 @@ export interface LimiterEvents {
 export interface RulesPortDeps {
   /** Opens the port for limiters. */
   readonly openServer: (on: LimiterEvents) => Promise<RulesServer>
-  /** Called when the port has been opened, and when that has failed. */
+  /** Called when the port has been opened, and when an attempt to open it has failed. */
   readonly onPort: (state: 'up' | 'down') => void
   readonly scheduler: Scheduler
   readonly random: () => number

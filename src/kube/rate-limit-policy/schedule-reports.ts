@@ -13,14 +13,14 @@ const WRITE_INTERVAL_MS = 20
 
 /** When statuses are compared. */
 export interface ReportSchedule {
-  /** A status may be outdated. */
+  /** Must be called when a status may be outdated. */
   readonly trigger: () => void
-  /** The time at which a status becomes outdated may have changed. */
+  /** Must be called when the time at which a status becomes outdated may have changed. */
   readonly recheckLater: () => void
   readonly cancel: () => void
 }
 
-/** Creates it; `enqueue` adds a policy to the queue of writes after `ms`. */
+/** Creates the schedule; `enqueue` adds a policy to the queue of writes after `ms`. */
 export function scheduleReports(
   given: {
     readonly scheduler: Scheduler

@@ -44,7 +44,7 @@ test('versions that cannot be stored are sent at once', async () => {
   expect(world.sent.map(({ version }) => version)).toEqual(['a', 'b', 'c'])
 })
 
-test('a version is stored, and then sent, although another client changes the Secret', async () => {
+test('a version is stored, and then sent, even if another client changes the Secret', async () => {
   const world = startVersionWorld(() => ({ ms: 100 }), STEP_MS)
   const { send } = world.startLeader()
   send(versionOf('a'), [])
@@ -118,7 +118,7 @@ test.each([
   }, STEP_MS)
   let leader = world.startLeader()
   let newest = -1
-  /** When the oldest version was recorded that this leader has not sent. */
+  /** When the oldest version that this leader has not sent was recorded. */
   let unsentMs: number | undefined
   for (let round = 0; round < ROUNDS; round++) {
     if (random.chance(0.1)) {

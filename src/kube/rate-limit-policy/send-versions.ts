@@ -20,7 +20,7 @@ export interface SendVersionsDeps extends Omit<
 export interface VersionSender {
   /** Stores a version with the specs that no status contains yet, and sends it. */
   readonly send: LastVersion['record']
-  /** Stores the newest version, as LastVersion; `undefined` if versions are not stored. */
+  /** LastVersion's `write`; `undefined` if versions are not stored. */
   readonly write: LastVersion['write'] | undefined
   /** Drops the version that is not sent yet. */
   readonly stop: () => void
@@ -29,7 +29,7 @@ export interface VersionSender {
 /** If no version is stored within this time, or storing fails, the newest one is sent anyway. */
 const STORE_MS_MAX = 1000
 
-/** Creates it for a process that has just become the leader. */
+/** Creates the sender of a process that has just become the leader. */
 export function createVersionSender(deps: SendVersionsDeps): VersionSender {
   const { store, port, isLeading, scheduler } = deps
   /** The newest version, until it is sent. */

@@ -24,7 +24,7 @@ test('without settings no policies are watched', () => {
   expect(parse({})).toBeUndefined()
 })
 
-test('the domains, their namespaces and the first entry', () => {
+test('the domains, their namespaces and the first entry are parsed', () => {
   const below = { key: 'tenant', value: 'a' }
   expect(parse(domainsOf(grant, { ...grant, below, apiKeys: true }))).toEqual({
     port: 18_000,
@@ -48,7 +48,7 @@ test.each<readonly [object, string]>([
   expect(problemsOf(domainsOf(given)).join('\n')).toContain(`RATELIMIT_DOMAINS${problem}`)
 })
 
-test('domains that are not JSON, none, or with too many namespaces', () => {
+test('domains that are not JSON, are empty, or have too many namespaces are rejected', () => {
   const port = { ADS_PORT: '1' }
   const [problem = ''] = problemsOf({ ...port, RATELIMIT_DOMAINS: '{' })
   expect(problem).toMatch(/^RATELIMIT_DOMAINS must be JSON: /)

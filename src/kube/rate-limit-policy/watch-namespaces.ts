@@ -30,7 +30,7 @@ export interface NamespaceWatch<T extends KubeObject> {
   readonly unsynced: () => readonly string[]
   /** The objects of all namespaces, without those that are being deleted. */
   readonly list: () => readonly T[]
-  /** Those of one namespace. */
+  /** The same objects, of one namespace. */
   readonly listIn: (namespace: string) => readonly T[]
   /** The cache of a namespace, which also has the objects that are being deleted. */
   readonly cacheOf: (namespace: string) => ObjectCache<T> | undefined
@@ -39,7 +39,7 @@ export interface NamespaceWatch<T extends KubeObject> {
 }
 
 /**
- * Namespaces are listed one after the other, because a page is in memory several times. One that
+ * Namespaces are listed one after the other, because a page is in memory several times. A list that
  * takes longer than this no longer delays the next.
  */
 const TURN_MS_MAX = 2000
@@ -90,7 +90,7 @@ export function watchNamespaces<T extends KubeObject>(
   }
 }
 
-/** Starts each list after the previous one, or TURN_MS_MAX after the start of that. */
+/** Starts each list when the previous one completes, or TURN_MS_MAX after it started. */
 function createTurns(scheduler: Scheduler) {
   let turns: Promise<unknown> = Promise.resolve()
   return <R>(list: () => Promise<R>): Promise<R> => {

@@ -42,7 +42,7 @@ export interface PolicyWatch {
 const PAGE_POLICIES = 20
 const REFRESH_MS_MAX = 15_000
 
-/** Creates the watches; a function is called for each change of a policy, or of API keys. */
+/** Creates the watches; calls `onChange` for changes of policies, `onKeysChange` for API keys. */
 export function watchPolicies(
   deps: WatchPoliciesDeps,
   onChange: (change: Change<RateLimitPolicy>) => void,

@@ -59,7 +59,7 @@ export interface ClientVerdict {
 
 /** Limits by client. */
 export interface ClientLimits {
-  /** The client of a peer address; callers keep it as long as the connection. */
+  /** The client of a peer address; callers keep it for the lifetime of the connection. */
   clientOf(address: string): LimitedClient
   /** Decides a request that creates a link, with the API key of this name, and counts it. */
   countCreate(client: LimitedClient, apiKeyName?: string): ClientVerdict
@@ -153,7 +153,7 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
   }
 }
 
-/** The checks of a request with one descriptor for each of `values`: the route, and this value. */
+/** The checks of a request with one descriptor per entry of `values`: the route and this entry. */
 function checksOf(
   rules: RuleSet,
   route: LimitedRoute,

@@ -126,7 +126,7 @@ describe('a limit override', () => {
 })
 
 describe('rules', () => {
-  test('with several limits deny by the first exhausted one, and report it', async () => {
+  test('with several limits deny when one of them is exhausted, and report it', async () => {
     const { request, clock } = limiterOf(`
 domain: shop
 descriptors:

@@ -67,12 +67,12 @@ async function decideChecks(
   })
 }
 
-/** Whether no other check of the call counts in the same counter, and could cause its denial. */
+/** Whether a check is the call's only one of its counter: then no other caused its denial. */
 function isOnlyCheckOfCounter(checks: readonly Check[], { update }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }
 
-/** Whether the known decisions alone deny a call. The hits of its other checks are then denied. */
+/** Whether the known decisions alone deny a call: all hits of its other checks are then denied. */
 function isDeniedBy(known: readonly (Decision | undefined)[], checks: readonly Check[]): boolean {
   const decisions = known.map((decision) => decision ?? { admitted: true })
   return isDenied(updatesOf(checks), decisions)
@@ -112,8 +112,8 @@ async function decideInStore(
 
 /**
  * Removes the cached denials of refunded counters. Runs after the store call, because until then a
- * concurrent call may cache a denial; also if the call is undecided, because the store may still
- * count the refund.
+ * concurrent call may cache a denial; and even if the call is undecided, because the store may
+ * still count the refund.
  */
 function invalidateRefunded(denyCache: DenyCache, checks: readonly Check[]): void {
   for (const { update } of checks) if (update.hits < 0) denyCache.invalidate(update.key)

@@ -78,8 +78,10 @@ descriptors:
     expect(countedLocally[0]?.[0]?.limit.requests).toBe(requestsEach)
   })
 
-  test.each([9, 2])('a rule that allows reports its burst, %i', async (burst) => {
-    const { request, store } = limiterOf(`
+  test.each([9, 2])(
+    'a rule with on_store_error: allow reports its burst, %i, as remaining',
+    async (burst) => {
+      const { request, store } = limiterOf(`
 domain: shop
 descriptors:
   - key: allow
@@ -90,9 +92,10 @@ descriptors:
       burst: ${burst}
       on_store_error: allow
 `)
-    store.isUnavailable = true
-    expect((await request({ allow: '' })).statuses[0]?.limitRemaining).toBe(burst)
-  })
+      store.isUnavailable = true
+      expect((await request({ allow: '' })).statuses[0]?.limitRemaining).toBe(burst)
+    },
+  )
 
   test('the share of a limit is created once, and each limit has its own', async () => {
     const { request, store, countedLocally } = limiterOf(modes, { replicas: 2 })
@@ -241,7 +244,7 @@ describe('metadata', () => {
     })
   })
 
-  test('is absent, also from denials, if disabled', async () => {
+  test('is absent, even from denials, if disabled', async () => {
     const { request } = limiterOf(perClient, { hasMetadata: false })
     for (let n = 0; n < 3; n++) {
       expect((await request({ client: 'a' })).dynamicMetadata).toBeUndefined()

@@ -38,7 +38,7 @@ test('an entry expires at its retry time or after 1 s, and returns the remaining
   expect(denied.find(countOf('short'), NOW_US + 500)).toBeUndefined()
 })
 
-test('a denial of several hits reports what remains for fewer ones', () => {
+test('a cached denial of several hits reports the hits that remain', () => {
   const denied = createDenyCache(10_000)
   denied.store(countOf('k', 3), { ...denial(1_000_000), remaining: 2 }, NOW_US)
   expect(denied.find(countOf('k', 3), NOW_US)).toMatchObject({ admitted: false, remaining: 2 })
@@ -46,7 +46,7 @@ test('a denial of several hits reports what remains for fewer ones', () => {
   expect(denied.find(lower, NOW_US)).toMatchObject({ admitted: false, remaining: 0 })
 })
 
-test('fewer hits than denied, peeks and refunds go to the store', () => {
+test('peeks, refunds and calls with fewer hits than the denied call go to the store', () => {
   const denied = createDenyCache(10_000)
   denied.store(countOf('k', 3), denial(1_000_000), NOW_US)
   for (const hits of [2, 1, 0, -1]) {

@@ -12,7 +12,7 @@ interface CachedDenial {
   readonly untilUs: number
   /** Number of denied hits: calls with at least as many hits are denied, too. */
   readonly hits: number
-  /** The limit that denied them. A limit override with more requests uses the same counter. */
+  /** The requests of the limit that denied them. Different limit overrides share one counter. */
   readonly requests: number
   readonly remaining: number
   readonly resetAtUs: number

@@ -42,7 +42,7 @@ test('lists the counter of each rule that matches, and counts nothing', async ()
   expect(await explain('client')).toEqual(lines)
 })
 
-test('an unused leaky bucket admits one hit, and has no time to wait', async () => {
+test('an unused leaky bucket admits one hit, and reports no wait', async () => {
   expect((await explain('leaky')).at(-1)).toBe('counter of d.leaky: 1 remaining')
 })
 

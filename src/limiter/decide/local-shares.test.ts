@@ -77,7 +77,7 @@ descriptors:
   expect(admitted).toBeLessThanOrEqual(30 + 100)
 })
 
-test('a reset by an operator is effective also while the store is unavailable', async () => {
+test('a reset by an operator is effective even while the store is unavailable', async () => {
   const { request, reset, store } = limiterOf(`
 domain: shop
 descriptors:
@@ -95,7 +95,7 @@ descriptors:
   expect(await codes()).toEqual(['OVER_LIMIT', 'OVER_LIMIT'])
 })
 
-test('more clients than there are reports do not restore the share of a client', async () => {
+test('the share of a client is not restored if many clients evict its report', async () => {
   const { request, store } = limiterOf(`
 domain: shop
 descriptors:

@@ -22,9 +22,9 @@ export interface LocalSharesOptions {
   readonly replicas: number
   /** Counters of the shares. */
   readonly local: LocalCounters
-  /** Counters, by the whole limits, of the hits that the store has not confirmed. */
+  /** Counters of the hits that the store has not confirmed. They use the whole limits. */
   readonly pending: Pick<LocalCounters, 'consumeNow' | 'reset'>
-  /** Whether the store is unresponsive: it then admits no hits in addition to the local ones. */
+  /** Whether the store has stopped responding: then only local decisions admit hits. */
   readonly isUnresponsive: () => boolean
   /** The monotonic clock. */
   readonly nowUs: () => number
@@ -63,7 +63,7 @@ interface Report {
   reportedAtUs: number
   /** Hits admitted locally since the report. */
   localHits: number
-  /** What the local counter is set for, and until when; `undefined` after a new report. */
+  /** The conditions under which the local counter was set; `undefined` after a new report. */
   setFor: string | undefined
   setUntilUs: number
 }
@@ -196,7 +196,7 @@ function createPendingHits({ pending, nowUs }: LocalSharesOptions) {
         for (const [update, decision] of added) {
           if (decision?.admitted !== true) continue
           const { algorithm, limit, hits } = update
-          // Later, a refund would remove the hits of a later window.
+          // After this time, a refund would remove hits of a later window.
           if (nowUs() - atUs < algorithm.refundableUs(decision, limit))
             pending.consumeNow([{ ...update, hits: -hits }])
         }

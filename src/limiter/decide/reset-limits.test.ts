@@ -52,6 +52,9 @@ test('a reset that fails logs each counter, which may have been reset', async ()
   await expect(reset()).rejects.toBe(err)
   expect(removed).toHaveLength(2)
   expect(logged).toEqual([
-    [{ ...counter, err }, 'reset by an operator failed: the counter may have been reset'],
+    [
+      { ...counter, err },
+      'the reset of a counter by an operator failed: it may have been reset anyway',
+    ],
   ])
 })

@@ -37,7 +37,7 @@ export function createResetLimits(deps: ResetLimitsDeps): ResetLimits {
     try {
       await deps.store.reset(updates)
     } catch (err) {
-      record('reset by an operator failed: the counter may have been reset', { err })
+      record('the reset of a counter by an operator failed: it may have been reset anyway', { err })
       throw err
     } finally {
       // While the store is unavailable, this process decides by its own counters.

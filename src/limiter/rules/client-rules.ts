@@ -25,7 +25,7 @@ export const rateLimitsFile = fileSettings(
   ({ RATE_LIMITS: setting }) => readClientRules(setting),
 )
 
-/** The rules of a process, and what is probably a mistake in them. */
+/** The rules of a process, and warnings about probable mistakes in them. */
 export interface ClientRules {
   readonly rules: RuleSet | 'off'
   readonly warnings: readonly RuleFault[]

@@ -16,7 +16,7 @@ const FILES = 6
 const DESCRIPTORS = 5000
 const KEY_LENGTH = 180
 
-test('large files are parsed in a thread, so that the deadline of the check can pass', async () => {
+test('large files are parsed in a thread, so that the deadline of the check can fire', async () => {
   const config = join(folder, 'config')
   mkdirSync(config)
   const keys = Array.from({ length: DESCRIPTORS }, (_, at) => `k${at}`.padEnd(KEY_LENGTH, 'x'))

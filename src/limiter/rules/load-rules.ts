@@ -18,14 +18,14 @@ import { openRulesCopy } from './rules-copy.ts'
 import { limitSettings, type RuleFileConfig, ruleFileSettings } from '../settings/settings.ts'
 
 /**
- * During startup, files with at most this many characters are parsed without a thread. The heap of
- * the thread is bounded, and is released when it exits.
+ * During startup, files with at most this many characters are parsed in the main thread. Larger
+ * ones are parsed in a worker thread, whose heap is bounded, and released when the thread exits.
  */
 const START_LENGTH_MAX = 4 * 1024 * 1024
 
 /** Loaded rules; `watch` starts the reloads. */
 export interface LoadedRules extends ActiveRules {
-  /** Reloads the rules when they change, and on SIGHUP, until the result is called. */
+  /** Reloads the rules when they change, and on SIGHUP, until the returned function is called. */
   watch(onReloaded: () => void): Stop
 }
 
@@ -119,7 +119,7 @@ export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
   }
 }
 
-/** The options of parsing, also in a thread. */
+/** The options of the parser; can be sent to a thread. */
 export function parseOptionsOf({
   config,
   denyConsumes,

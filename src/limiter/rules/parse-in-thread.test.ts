@@ -79,7 +79,7 @@ describe('a set parsed in a thread', () => {
 describe('a thread that', () => {
   test('times out results in an error', async () => {
     await expect(createThreadParser(options, 1).parse(fileOf(many))).rejects.toThrow(
-      'parsing the files took longer than 1 ms',
+      'parsing the rules took longer than 1 ms',
     )
   })
 

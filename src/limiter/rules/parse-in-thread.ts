@@ -35,11 +35,11 @@ const PARSE_MS_MAX = 60_000
 /** Building one slice takes far less than 5 ms. */
 const RECORDS_PER_SLICE = 100
 /**
- * 100,000 descriptors need 160 MB. V8 applies --max-old-space-size to each thread, in place of this
- * bound: the chart and the npm scripts set it.
+ * Bound of the thread's heap; 100,000 descriptors need 160 MB. If --max-old-space-size is set, as
+ * by the chart and the npm scripts, V8 applies it to each thread instead of this bound.
  */
 const HEAP_MB_MAX = 256
-/** Heap of a descriptor with its rule: measured 680 bytes, rounded up. */
+/** Heap of a descriptor with its rule: 680 bytes were measured; the rest is a margin. */
 const DESCRIPTOR_BYTES = 800
 const MIB = 1024 * 1024
 const ADVICE = 'raise --max-old-space-size, or heapMebibytes of the chart'
@@ -58,7 +58,7 @@ export function createThreadParser(
       const task: ParseTask = { files, options, recordsPerSlice: RECORDS_PER_SLICE }
       const thread = startThread(task, heapMbMax)
       threads.add(thread)
-      const timeout = () => new Error(`parsing the files took longer than ${msMax} ms`)
+      const timeout = () => new Error(`parsing the rules took longer than ${msMax} ms`)
       try {
         return await within(msMax, collect(thread), timeout)
       } finally {
@@ -77,7 +77,8 @@ function startThread(task: ParseTask, heapMbMax: number): Worker {
   try {
     return new Worker(new URL('./rule-thread.ts', import.meta.url), {
       workerData: task,
-      execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing in the thread
+      // Replaces the options of the process, so that the thread does not import tracing.ts.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: heapMbMax },
     })
   } catch (cause) {

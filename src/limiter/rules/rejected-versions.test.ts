@@ -1,5 +1,5 @@
-// Content that arrives after its rejection is delayed more and more, and is parsed only if its
-// rejection was no fault of the content.
+// Content that arrives after it was rejected is delayed, each time for longer, and is parsed only
+// if the content was not the cause of its rejection.
 import { expect, test } from '@jest/globals'
 import { versionFault } from './version-parser.ts'
 import { createRejectedVersions } from './rejected-versions.ts'
@@ -28,7 +28,7 @@ test('the delay doubles from 1 s to 60 s', async () => {
   expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
 })
 
-test('other content is not delayed; two bad versions in turns have their own delays', async () => {
+test('other content is not delayed; alternating bad versions have their own delays', async () => {
   const { waits, versions } = open()
   versions.add('a', bad)
   expect(await versions.recall('b', never)).toBeUndefined()

@@ -1,12 +1,12 @@
 // The last rejected versions, by the digest of their content: content that a server re-sends, under
-// any version, gets the same rejection without a parse, after a growing delay, so that server and
-// client do not exchange it at full speed.
+// any version string, gets the same rejection without a parse, after a growing delay. Without the
+// delay, server and client would exchange it at full speed.
 import type { RuleFault } from '../../limits/rule.ts'
 import { type Clock, monotonicMs, pause, type Pause } from '../../resilience/deadline.ts'
 
-/** The delay before the second rejection of the same content, in ms; doubles with each. */
+/** The delay before the second rejection of the same content, in ms; doubles with each later. */
 const DELAY_MS_MIN = 1000
-/** The maximum delay, in milliseconds. Content that does not arrive for as long has no delay. */
+/** The maximum delay, in ms. Content last received at least this long ago has no delay. */
 const DELAY_MS_MAX = 60_000
 /** The replicas of a control plane send few different versions, even if they alternate. */
 const VERSIONS_MAX = 4
@@ -14,7 +14,7 @@ const VERSIONS_MAX = 4
 /** Why a version was rejected. */
 interface RejectedVersion {
   readonly faults: readonly RuleFault[]
-  /** Whether the content is parsed when it arrives later, because the parser itself failed. */
+  /** Whether the content is parsed when it arrives next, because the parser itself failed. */
   readonly isRetryable: boolean
 }
 

@@ -13,7 +13,7 @@ import { ConfigError } from '../../config/config.ts'
 import { rejectionMessage } from './render-rejection.ts'
 import { boundCopy, type RulesCopy } from './rules-copy.ts'
 
-/** An error of the parser that may not occur at a later attempt with the same files. */
+/** A temporary error of the parser: a later attempt with the same files may succeed. */
 export class TransientParseError extends Error {
   override readonly name = 'TransientParseError'
 }
@@ -23,7 +23,7 @@ type ReloadResult = 'loaded' | 'rejected' | 'unchanged'
 
 /** The state of the rules, for /rlconfig and health. */
 interface RuleState {
-  /** Whether a valid set was loaded since the start. */
+  /** Whether a valid set has been loaded since the start. */
   readonly isLoaded: boolean
   /** Number of domains with active rules. */
   readonly domains: number
@@ -35,7 +35,7 @@ interface RuleState {
 
 /** The active rules. */
 export interface ActiveRules {
-  /** The active rules; the same object until others replace it. */
+  /** The active rules; the same object until a reload replaces them. */
   rules(): RuleSet
   /** The state of the rules. */
   state(): RuleState
@@ -45,7 +45,7 @@ export interface ActiveRules {
 export interface RuleSource extends ActiveRules {
   /** Reloads all files, after a change or SIGHUP. Never throws; called once at a time. */
   reload(): Promise<ReloadResult>
-  /** Whether the last reload could not read the files, or start to parse them: a later one may. */
+  /** Whether the last reload could not read the files or start the parser, so it can be retried. */
   isRetryable(): boolean
 }
 
@@ -57,7 +57,7 @@ export interface RuleSourceDeps {
   readonly readFiles: () => Promise<readonly ReadFile[]>
   /** An error that it throws counts as a fault; a TransientParseError is retryable. */
   readonly parse: (files: readonly ReadFile[]) => ParsedRuleFiles | Promise<ParsedRuleFiles>
-  /** Called with rules when they become active, also during startup. */
+  /** Called with rules when they become active, even during startup. */
   readonly onLoaded: (rules: RuleSet) => void
   /** Called with the faults of a rejected set, once per change of the files. */
   readonly onRejected: (faults: readonly RuleFault[]) => void
@@ -189,7 +189,7 @@ async function digestOf(files: readonly ReadFile[]): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The error for the faults of a set; RUNTIME_ROOT is the setting that usually selects it. */
+/** The error for the faults of a set. Names RUNTIME_ROOT, which usually selects the folder. */
 export function rejectionOf(folder: string, faults: readonly RuleFault[]): ConfigError {
   const more = countFaults(faults) - FAULTS_LOGGED_MAX
   return new ConfigError([

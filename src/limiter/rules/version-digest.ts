@@ -10,8 +10,8 @@ const SLICE_BYTES = 256 * 1024
 const RESOURCE_BYTES_MIN = 2048
 
 /**
- * SHA-256 of the types and bytes of the resources in any order, because control planes keep them in
- * maps without an order. The event loop runs between two slices.
+ * SHA-256 of the types and bytes of the resources. Independent of their order, because control
+ * planes keep them in maps without an order. The event loop runs between two slices.
  */
 export async function versionDigest({ typeUrl, resources }: DiscoveryResponse): Promise<string> {
   const digests: string[] = []

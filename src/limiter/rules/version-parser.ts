@@ -14,8 +14,8 @@ export interface VersionParser {
   /** Throws an error if the thread fails or times out. */
   parse(response: DiscoveryResponse): Promise<ParsedRuleFiles>
   /**
-   * Called before the process serves calls: later, the main thread parses only versions of at most
-   * MAIN_THREAD_BYTES_MAX.
+   * Called before the process serves calls. From then on, the main thread parses only versions of
+   * at most MAIN_THREAD_BYTES_MAX.
    */
   startServing(): void
   /** Aborts the parses in flight and rejects later ones. */

@@ -37,8 +37,8 @@ export const ruleFileSettings = {
     false,
   ),
   RUNTIME_WATCH_ROOT: flagSetting(
-    'if RUNTIME_ROOT is a symbolic link, whether rules are reloaded only when the link changes; ' +
-      'otherwise they are reloaded when any rule file changes',
+    'whether rules are reloaded only when the symbolic link RUNTIME_ROOT changes; if false, or ' +
+      'if it is no link, they are reloaded when any rule file changes',
     true,
   ),
   MERGE_DOMAIN_CONFIG: flagSetting('whether several files may define the same domain', false),
@@ -55,12 +55,13 @@ export const ruleFileSettings = {
     '',
   ),
   RULES_COPY: stringSetting(
-    'file of the last valid rules, used after a restart if files or the xDS server have none',
+    'copy of the last valid rules, used after a restart if the rule files or the xDS server ' +
+      'provide none',
     '',
   ),
   XDS_FALLBACK_VERSION: stringSetting(
-    'file of the gzipped rules of the controller, used at the start if the server and ' +
-      'RULES_COPY have none',
+    'gzipped file in which the controller stores its rules, used at the start if neither the xDS ' +
+      'server nor RULES_COPY provides rules',
     '',
   ),
 } as const
@@ -119,7 +120,7 @@ export const responseSettings = {
   ),
 } as const
 
-/** What operators see of requests. */
+/** Which values of requests are shown to operators. */
 export const topValuesSettings = {
   LIMIT_TOP_VALUES: flagSetting(
     'whether the most denied values of requests are logged, and served at /top of the debug port',
@@ -129,7 +130,7 @@ export const topValuesSettings = {
 
 /** Exports of statistics, in addition to /metrics on the admin port. */
 export const statisticsSettings = {
-  NEAR_LIMIT_RATIO: numberSetting('share of a limit above which hits count as near the limit', {
+  NEAR_LIMIT_RATIO: numberSetting('fraction of a limit above which hits count as near the limit', {
     min: 0,
     max: 1,
     fallback: 0.8,

@@ -9,7 +9,7 @@ const protocols = ['http', 'grpc', 'gRPC'] as const
 /** The settings; each takes precedence over its OTEL_* counterpart if TRACING_ENABLED is true. */
 export const tracingSettings = {
   TRACING_ENABLED: flagSetting(
-    'whether calls are traced; if it is unset, they are if OTEL_EXPORTER_OTLP_ENDPOINT is set',
+    'whether calls are traced; if unset, calls are traced if OTEL_EXPORTER_OTLP_ENDPOINT is set',
     false,
   ),
   TRACING_SERVICE_NAME: withDefault({

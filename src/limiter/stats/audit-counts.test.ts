@@ -25,7 +25,7 @@ test('a rule in several versions has one count', () => {
 
 const RULE = 'a'.repeat(22)
 test.each([
-  ['more rules', Array.from({ length: 1001 }, () => `${RULE}=1`)],
+  ['more than 1,000 rules', Array.from({ length: 1001 }, () => `${RULE}=1`)],
   ['no hits', [`${RULE}=0`]],
   ['too many hits', [`${RULE}=9007199254740992`]],
   ['a negative number', [`${RULE}=-1`]],

@@ -1,5 +1,5 @@
-// Hits beyond the limits of rules in shadow mode, until they are reported to the controller, and
-// the form of the reports. In bounded memory; sends nothing.
+// Counts hits beyond the limits of rules in shadow mode until they are reported to the controller,
+// in bounded memory, and defines the format of the reports. Sends nothing.
 import { ruleIdOf } from '../../limits/rule-id.ts'
 import type { Rule } from '../../limits/rule.ts'
 
@@ -13,15 +13,15 @@ export interface RuleHits {
   readonly hits: number
 }
 
-/** A report has at most this many rules: less than 64 KiB. The others are in the next report. */
+/** Maximum rules in a report, which is then below 64 KiB; others wait for the next report. */
 const RULES_MAX = 1000
 /** Maximum number of rules that are counted between two reports; hits of others are ignored. */
 const RULES_COUNTED_MAX = 10_000
 const COUNT = /^([\w-]{22})=([1-9]\d{0,15})$/
 
-/** The hits since the last report. */
+/** The hits that have not been reported yet. */
 export class AuditCounts {
-  /** By rule id, as each version of the rules has its own objects. */
+  /** By rule id, because each version of the rules has its own objects. */
   readonly #hits = new Map<string, number>()
   readonly #ids = new WeakMap<Rule, string>()
 
@@ -35,7 +35,7 @@ export class AuditCounts {
     this.#hits.set(id, Math.min(before + hits, Number.MAX_SAFE_INTEGER))
   }
 
-  /** Takes the hits for one report; empty: none. */
+  /** Removes and returns the hits for one report; empty if there are none. */
   take(): readonly string[] {
     const reported = [...this.#hits].slice(0, RULES_MAX)
     for (const [id] of reported) this.#hits.delete(id)

@@ -9,7 +9,7 @@ export interface FrequentKey<T> {
   readonly item: T
   /** Estimate of its hits. */
   readonly hits: number
-  /** Its denied hits since it is tracked. */
+  /** Its denied hits since it became tracked. */
   readonly denied: number
 }
 

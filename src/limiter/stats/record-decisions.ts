@@ -11,7 +11,7 @@ import type { TopMinute, TopValues } from './top-values.ts'
 /** Where decisions are counted. */
 export interface RecordDeps {
   readonly stats: RuleStats
-  /** `undefined`: they are not counted. */
+  /** `undefined`: top values are not counted. */
   readonly top: TopValues | undefined
   readonly decisions: {
     inc(labels: { source: DecisionSource; result: 'admitted' | 'denied' }): void
@@ -19,7 +19,7 @@ export interface RecordDeps {
 }
 
 const MINUTE_MS = 60_000
-/** Values with their own log line, in a minute. */
+/** Maximum number of values per minute that have their own log line. */
 const LINES_MAX = 20
 
 /** Creates the function that counts a decision. */
@@ -36,7 +36,7 @@ export function createRecorder({ stats, top, decisions }: RecordDeps): DecideLim
   }
 }
 
-/** Ends the minutes of `top` and logs them, until the returned function is called. */
+/** Ends and logs the minute of `top` every minute, until the returned function is called. */
 export function startLoggingTopValues(top: TopValues, log: Log): () => Promise<void> {
   const task = () => {
     logDenied(top.endMinute(Date.now()), log)

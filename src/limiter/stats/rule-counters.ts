@@ -43,7 +43,7 @@ export class RuleCounters implements Readonly<Record<CounterName, number>> {
   shadow_mode = 0
   readonly #nearRatio: number
 
-  /** `nearRatio` is NEAR_LIMIT_RATIO: the share of a limit above which hits are near it. */
+  /** `nearRatio` is NEAR_LIMIT_RATIO: the fraction of a limit above which hits are near it. */
   constructor(path: string, nearRatio: number) {
     this.path = path
     this.#nearRatio = Math.fround(nearRatio)

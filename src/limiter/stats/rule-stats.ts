@@ -1,5 +1,5 @@
-// The statistics of the limiter, by rule and in total, in bounded memory for any requests. Counting
-// only updates numbers; the exporters read them.
+// The statistics of the limiter, by rule and in total. Their memory is bounded, whatever clients
+// send. Counting only updates numbers; the exporters read them.
 import { AuditCounts } from './audit-counts.ts'
 import { RuleCounters } from './rule-counters.ts'
 import { Timings } from './timings.ts'

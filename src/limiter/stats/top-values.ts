@@ -29,11 +29,14 @@ export interface TopMinute {
   readonly top: readonly TopValue[]
 }
 
-/** Tracked keys of each of the first rules of a minute, and of each later one. */
+/** Maximum number of tracked keys of each of a minute's first rules, and of each later rule. */
 const KEYS_MAX = 1000
 const LATER_KEYS_MAX = 100
+/** Number of a minute's rules that are its first ones. */
 const FIRST_RULES = 10
+/** Maximum number of rules per minute; later ones are not counted. */
 const RULES_MAX = 110
+/** Maximum number of values per rule: of those with the most hits, and of the most denied. */
 const REPORTED_MAX = 50
 
 /** One rule, and its frequent keys. */

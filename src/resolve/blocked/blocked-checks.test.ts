@@ -1,5 +1,5 @@
-// The check of redirects with the lookup that keeps targets in memory: whatever changes, in the
-// list or in the links, its result is that of the list in use.
+// The check of redirects, combined with the lookup that keeps targets in memory. Whatever changes
+// in the list or in the links, the check returns what the list in use returns.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { sampleLink } from '../../../test/contract/sample-link.ts'
@@ -35,7 +35,7 @@ function setUp({ isOnlyWriter }: { readonly isOnlyWriter: boolean }) {
   const links = new Map<string, Link>()
   const state = {
     ...{ nowMs: 1_790_000_000_000, isAvailable: true, loads: 0, comparisons: 0 },
-    /** The store's responses arrive after it. */
+    /** Delays the store's responses until it resolves. */
     delay: Promise.resolve(undefined),
   }
   let list: ListVersion | undefined
@@ -69,7 +69,7 @@ function setUp({ isOnlyWriter }: { readonly isOnlyWriter: boolean }) {
       await shared.invalidate(code)
       finder.invalidate(code)
     },
-    /** A load, also of an unchanged file, creates a version; one without entries has none. */
+    /** Each load creates a version, even of an unchanged file; a list without entries has none. */
     load(entries: readonly string[]) {
       const { has } = listOf(entries)
       const count = (longUrl: string) => {
@@ -78,7 +78,7 @@ function setUp({ isOnlyWriter }: { readonly isOnlyWriter: boolean }) {
       }
       list = entries.length === 0 ? undefined : { has: count, version: ++state.loads }
     },
-    /** The result of a redirect's check, and that of the list; `undefined` without a target. */
+    /** What a redirect's check and the list return; `undefined` if the code has no target. */
     async redirect(code: string) {
       try {
         const target = await finder.find(code, state.nowMs)
@@ -113,7 +113,7 @@ const target = fc
   .tuple(fc.constantFrom(...hosts), fc.nat({ max: 1 }))
   .map(([host, path]) => `https://${host}/${path}`)
 const step = fc.oneof(
-  // Enough to copy the link to the hot ones.
+  // Enough redirects to copy the link to the hot links.
   { weight: 6, arbitrary: fc.record({ redirects: fc.integer({ min: 1, max: 20 }), code }) },
   { weight: 3, arbitrary: fc.record({ load: fc.subarray([...lines]) }) },
   { weight: 3, arbitrary: fc.record({ code, during: target, load: fc.subarray([...lines]) }) },
@@ -123,7 +123,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant('reload' as const) },
 )
 
-test('each check has the result of the list in use, whatever was checked before', async () => {
+test('each check returns what the list in use returns, whatever was checked before', async () => {
   const seen = { blocked: 0, allowed: 0, during: 0 }
   await fc.assert(
     fc.asyncProperty(
@@ -180,7 +180,7 @@ test.each([true, false])(
       pod.load(entries)
       const compared = { checked: false, listed: false, comparisons: 1 }
       expect(await redirectAll(1)).toEqual(codes.map(() => compared))
-      // Enough to copy the links from the table to the hot ones.
+      // Enough redirects to copy the links from the table to the hot links.
       for (const result of await redirectAll(20)) expect(result).toMatchObject({ comparisons: 0 })
     }
   },

@@ -5,7 +5,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 
 /** Creates the checks of targets. A check counts the targets that are blocked. */
 export interface BlockedChecks {
-  /** The check of new links. Imported links are not checked: their redirects are. */
+  /** The check of new links. Imported links are not checked, but their redirects are. */
   ofCreates(): (longUrl: string) => boolean
   /**
    * The check of redirects. It compares a target object once with a version of the list and, if
@@ -18,7 +18,7 @@ export interface BlockedChecks {
   has(longUrl: string): boolean | undefined
 }
 
-/** A list, with the number of the load that created it: equal numbers are the same list. */
+/** A list, with the number of the load that created it: equal numbers mean the same list. */
 export interface ListVersion extends BlockedTargets {
   readonly version: number
 }

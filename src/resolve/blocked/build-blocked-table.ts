@@ -19,14 +19,14 @@ export interface BuiltTable {
 
 /** Maximum number of entries of all files. */
 export const ENTRIES_MAX = 2_000_000
-/** Further faulty lines are not counted: they would take much memory. */
+/** Maximum number of faulty lines that are recorded, to bound memory. */
 export const FAULTS_MAX = 1000
-/** A step takes less than 5 ms, also one that doubles the table of a file below 256 KiB. */
+/** A step takes less than 5 ms, even if it doubles the table, for files below 256 KiB. */
 const LINES_PER_STEP = 500
 /** The typical length of a line, to reserve memory. */
 const LINE_BYTES = 20
-/** The size of the records of a file, to its size: a record has a header of 3 bytes. */
-const BYTES_PER_BYTE = 1.25
+/** Ratio of the size of the records to that of the files: each record has a 3-byte header. */
+const RECORD_BYTES_PER_FILE_BYTE = 1.25
 const NEWLINE = 10
 
 /**
@@ -39,7 +39,7 @@ export function* buildBlockedTable(
 ): Generator<void, BuiltTable> {
   const builder = createTableBuilder({
     entries: Math.min(ENTRIES_MAX, bytes / LINE_BYTES),
-    bytes: Math.ceil(bytes * BYTES_PER_BYTE),
+    bytes: Math.ceil(bytes * RECORD_BYTES_PER_FILE_BYTE),
     seed,
   })
   const faults: string[] = []

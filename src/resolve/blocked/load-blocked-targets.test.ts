@@ -28,7 +28,7 @@ async function write(name: string, content: string): Promise<string> {
   return path
 }
 
-/** A file that is large enough for a thread, with so many entries. */
+/** A file with this number of entries, large enough for a thread. */
 async function writeLarge(entries: number): Promise<string> {
   const comment = `# ${'x'.repeat(THREAD_BYTES_MIN)}\n`
   const lines = Array.from({ length: entries }, (_, i) => `host${i}.evil.example\n`)
@@ -49,7 +49,7 @@ test('all files are loaded; faulty lines are reported with file and line', async
   expect(value?.has('http://other.example/')).toBe(false)
 })
 
-test('files without entries are no list', async () => {
+test('files without entries result in no list', async () => {
   const path = await write('empty.txt', '# nothing\n')
   expect(await loader.load([path])).toEqual({ value: undefined, entries: 0, faults: [] })
   expect(await loader.load([])).toEqual({ value: undefined, entries: 0, faults: [] })

@@ -28,13 +28,13 @@ export interface BlockedTargetsLoader {
 const MIB = 1024 * 1024
 /** Maximum size of all files. */
 export const FILES_BYTES_MAX = 64 * MIB
-/** Files of this total size are loaded by a thread. */
+/** Files of at least this total size are loaded by a thread. */
 export const THREAD_BYTES_MIN = MIB / 4
-/** Less than the limit of watched-list.ts, so that a load never outlives its timeout. */
+/** Less than LOAD_MS_MAX of watched-list.ts, so that a load never outlives its timeout. */
 const LOAD_MS_MAX = 25_000
 /**
- * The files and the table are outside the heap. V8 applies --max-old-space-size to each thread, in
- * place of this bound.
+ * Bound of the thread's heap, which contains neither the files nor the table. If
+ * --max-old-space-size is set, V8 applies it to each thread instead of this bound.
  */
 const HEAP_MB_MAX = 64
 
@@ -46,7 +46,8 @@ export function createBlockedTargetsLoader(msMax = LOAD_MS_MAX): BlockedTargetsL
     if (isStopped) throw new Error('the process is stopping')
     const thread = new Worker(new URL('./blocked-thread.ts', import.meta.url), {
       workerData: task,
-      execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing in the thread
+      // Replaces the options of the process, so that the thread does not import tracing.ts.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
     })
     threads.add(thread)

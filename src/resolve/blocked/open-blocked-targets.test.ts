@@ -1,4 +1,4 @@
-// The checks of a process: they use the files in use, also for targets that were checked before.
+// The checks of a process: they use the current files, even for targets that were checked before.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,7 +54,7 @@ test('each check counts the blocked targets of its route', async () => {
   ])
 })
 
-test('an allowed target is not compared twice with a list, but with the next one', async () => {
+test('an allowed target is compared once with each version of the list', async () => {
   const path = join(folder, 'list.txt')
   await writeFile(path, 'evil.example\n')
   const isBlocked = (await open(path)).ofRedirects()

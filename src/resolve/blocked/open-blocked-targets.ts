@@ -34,7 +34,7 @@ export const blockedTargetFiles = fileSettings(
   },
 )
 
-/** Loads the files at `path`. Resolves after the first load, also if it has failed. */
+/** Loads the files at `path`. Resolves after the first load, even if it failed. */
 export async function openBlockedTargets(
   path: string | undefined,
   service: BlockedTargetsService,

@@ -50,7 +50,7 @@ const history = fc.array(
   { maxLength: 40 },
 )
 
-test('calls with any number of counts are decided as in the model', () => {
+test('calls with any number of updates are decided as in the model', () => {
   const limited = fc.array(shapes, { minLength: KEYS, maxLength: KEYS })
   fc.assert(
     fc.property(limited, history, (counters, steps) => {
@@ -82,7 +82,7 @@ function bucketHit(key: string): CounterUpdate {
   return { ...hit(key), algorithm: tokenBucket }
 }
 
-test('never holds more counters than its maximum, and keeps those in use', () => {
+test('the store never exceeds its maximum of counters, and keeps those in use', () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US, countersMax: 100 })
   for (let i = 0; i < 10_000; i++) {
     store.consumeNow([hit(`key ${String(i)}`)])
@@ -93,7 +93,7 @@ test('never holds more counters than its maximum, and keeps those in use', () =>
   expect(store.counterCount()).toBe(100)
 })
 
-test('holds 100,000 counters by default', () => {
+test('the store holds 100,000 counters by default', () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US })
   for (let i = 0; i < 100_001; i++) store.consumeNow([hit(String(i))])
   expect(store.counterCount()).toBe(100_000)

@@ -10,7 +10,7 @@ import { decideTogether } from '../../limits/decide-together.ts'
 export interface MemoryCounterStore extends CounterStore {
   /** `consume` without the promise; never throws. */
   consumeNow(updates: readonly CounterUpdate[]): readonly Decision[]
-  /** Sets a counter so that `remaining` hits remain, or the whole limit if it is less. */
+  /** Sets a counter so that `remaining` hits remain, but at most the whole limit. */
   setRemaining(update: CounterUpdate, remaining: number): void
   /** Whether a counter has been written and not evicted; it may have expired. */
   hasCounter(key: string): boolean
@@ -38,7 +38,7 @@ export function createMemoryCounterStore({
   readonly countersMax?: number
 }): MemoryCounterStore {
   let used: Counters | undefined
-  /** The first count allocates the counters: at their full size, megabytes. */
+  /** Allocated by the first count, because the full size takes megabytes. */
   const counters = () => (used ??= new LRUCache({ max: countersMax }))
 
   const consumeOne = (update: CounterUpdate) => {
@@ -94,7 +94,7 @@ export function createMemoryCounterStore({
   }
 }
 
-/** The state of an unexpired counter; an expired one stays so if the clock is set back. */
+/** The state of an unexpired counter. An expired one stays expired if the clock is set back. */
 function liveState(stored: Counter | undefined, atUs: number): CounterState | undefined {
   if (stored === undefined || stored.expiresAtUs > atUs) return stored?.state
   stored.expiresAtUs = EXPIRED

@@ -16,7 +16,7 @@ export const dataFolder = fileSettings({ DATA_DIR: dataDirSetting }, ({ DATA_DIR
   checkDataFolder(path)
 })
 
-/** Errors of a wrong path or of missing permissions; others, such as a full disk, can pass. */
+/** Errors of a wrong path or missing permissions; others, such as a full disk, may be temporary. */
 const pathErrors: readonly (string | undefined)[] = [
   ...['ENOENT', 'ENOTDIR', 'EEXIST', 'EACCES', 'EPERM', 'EROFS', 'ENAMETOOLONG', 'ELOOP'],
 ]

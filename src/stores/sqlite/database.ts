@@ -37,8 +37,8 @@ export interface Database {
   /** Prepares a read of rows of committed data, which blocks this thread; `read` converts each. */
   prepareReadAll<T>(sql: string, read: (row: Row) => T): Read<readonly T[]>
   /**
-   * Prepares a read of rows of committed data, which blocks this thread for at most 10 ms and one
-   * more row, and then returns the rows so far.
+   * Prepares a read of rows of committed data, which blocks this thread for at most 10 ms plus the
+   * time of one row, and then returns the rows so far.
    */
   prepareReadSlice<T>(sql: string, read: (row: Row) => T): Read<Slice<T>>
   /** Writes and reads without effect, so that `watch` observes whether both work. Never throws. */
@@ -128,7 +128,7 @@ export function unusableFolder(dataDir: string, error: unknown): OperatorError {
   return new OperatorError(`DATA_DIR ${dataDir} cannot be used: ${(error as Error).message}`)
 }
 
-/** Locks the folder for the life of the process, which releases the lock also in a crash. */
+/** Locks the folder until the process exits; even a crash releases the lock. */
 function lockFolder(dataDir: string, watch: StoreObserver): DatabaseSync {
   let lock: DatabaseSync | undefined
   try {

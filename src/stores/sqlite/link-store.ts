@@ -1,4 +1,4 @@
-// Links in SQLite: writes go through the writer thread; `find` reads committed data in this one.
+// Links in SQLite: the writer thread writes; the main thread reads committed data (`find`, `scan`).
 import { setImmediate } from 'node:timers/promises'
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, ScannedStore, SweptStore } from '../../links/link-store.ts'

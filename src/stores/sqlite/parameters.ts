@@ -1,5 +1,5 @@
 // How the parameters of an operation are sent to the writer thread: only their values, in an order
-// derived from its SQL. To send and bind names would cost more than the insert itself.
+// derived from its SQL. Sending and binding names would cost more than the insert itself.
 import { type Operation, type OperationName, operations } from './operations.ts'
 
 /** A parameter value of a statement. */

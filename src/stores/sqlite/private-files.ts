@@ -19,10 +19,10 @@ const STICKY_BIT = 0o1000
 /** Files of the database in its folder, by name. */
 const created = ['lock.db', 'curtail.db'] as const
 const databaseFile = /^(lock|curtail)\.db(-(wal|shm|journal))?$/
-/** May exist in a folder that is otherwise only the database's: its own file system. */
+/** A folder in the root of some file systems; the database's own folder may be such a root. */
 const ownedByFileSystem = 'lost+found'
 
-/** A path that other users could access, and why its mode was not changed, if so. */
+/** A path that other users could access; `reason`: why its mode was not changed. */
 export interface Tightened {
   readonly path: string
   /** The access bits found, in octal. */
@@ -33,7 +33,7 @@ export interface Tightened {
 /**
  * Creates the folder with mode 0700 and the database files with 0600; removes access by group and
  * others from existing ones and returns them. A folder that also holds other files keeps its mode,
- * as other users may need it. Throws the errors of the file system.
+ * because other users may need access. Throws the errors of the file system.
  */
 export function restrictAccess(folder: string): readonly Tightened[] {
   createFolder(folder, FOLDER_MODE)

@@ -17,7 +17,7 @@ type Parameters = Readonly<Record<string, Parameter>>
 export type GroupResult =
   | {
       readonly rows: readonly (Row | undefined)[]
-      /** Whether any row was changed: a group that only reads succeeds on a full disk too. */
+      /** Whether any row was changed: a group that only reads succeeds even on a full disk. */
       readonly wrote: boolean
       readonly tookMs: number
     }

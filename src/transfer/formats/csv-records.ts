@@ -14,14 +14,14 @@ interface RawRecord {
   readonly line: number
   readonly fields: readonly string[]
   readonly fault: string | undefined
-  /** Whether the file ends after it, in a field without quotes, which may be incomplete. */
+  /** Whether the file ends within its last field, without quotes: the field may be incomplete. */
   readonly isOpen?: boolean
 }
 
 /** Columns that are not imported. Shlink and YOURLS have them last. */
 const IGNORED = new Set(['visits', 'clicks', 'hits'])
 
-/** Yields the records after the header; `checkHeader` returns why it is not the format's. */
+/** Yields the records after the header; `checkHeader` returns why a header is invalid. */
 export async function* csvRecords(
   file: AsyncIterable<string>,
   checkHeader: (names: readonly string[]) => string | undefined,

@@ -25,7 +25,7 @@ async function* parse(file: AsyncIterable<string>): Rows {
   }
 }
 
-/** The JSON of a line; `undefined`, which no row is, if it is none. */
+/** The value of a line of JSON; `undefined`, which is not a valid row, if the line is not JSON. */
 function parseJson(line: string): unknown {
   try {
     return JSON.parse(line) as unknown

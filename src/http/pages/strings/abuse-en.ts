@@ -25,7 +25,7 @@ export const abuseEn = {
   contact: 'Your e-mail address',
   contactHint: 'Only for questions of the operator. It is deleted with the report after 90 days.',
   submit: 'Report the link',
-  /** After the report is stored. */
+  /** Shown after the report is stored. */
   reported: 'Thank you for your report',
   number: 'Its number is `{id}`. Keep it for questions about the report.',
   next: 'An operator of this service reads it, and disables the link if it is harmful.',

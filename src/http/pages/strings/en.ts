@@ -22,10 +22,10 @@ export type Strings = typeof en
 
 const dateRule = 'Choose a date from tomorrow on, and at most 3650 days from today.'
 
-/** English, the language of clients that prefer none of the others. */
+/** English, the language of clients that prefer no other supported language. */
 export const en = {
   language: 'en',
-  /** Of dates and times. */
+  /** The locale of dates and times. */
   locale: 'en-GB',
   layout: {
     skip: 'Skip to the content',
@@ -63,7 +63,7 @@ export const en = {
       date: 'on a date …',
     },
     date: 'Date of the expiry',
-    /** Without JavaScript; with it, the instant is shown. */
+    /** Shown without JavaScript; with it, the time of expiry is shown. */
     expiryHint: 'The time of day is that of the creation; a date is in UTC.',
     submit: 'Create',
     recent: 'Recent links of this browser',

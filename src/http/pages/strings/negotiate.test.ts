@@ -39,12 +39,12 @@ test('German has the placeholders of English, and repeats no English sentence', 
   const german = new Map(stringsIn(de))
   for (const [path, english] of stringsIn(en)) {
     const translated = german.get(path)
-    if (translated === undefined) continue // the compiler reports it; status is no string
+    if (translated === undefined) continue // the compiler reports it; a status is not a string
     expect([path, placeholdersIn(translated)]).toEqual([path, placeholdersIn(english)])
     if (english.includes(' ')) expect(translated).not.toBe(english)
   }
 })
 
-test('a placeholder without a value stays, and a value is never a pattern', () => {
+test('a placeholder without a value is kept, and a value is never used as a pattern', () => {
   expect(fill('{alias} {other}', { alias: '$& {other}' })).toBe('$& {other} {other}')
 })

@@ -12,7 +12,7 @@ export function stringsFor(req: IncomingMessage): Strings {
   return languages.get(new Negotiator(req).language(names) ?? '') ?? en
 }
 
-/** Renders a page once for each language; returns the one for a client's language. */
+/** Renders a page once for each language; the result selects the page for a client. */
 export function inEachLanguage<T>(render: (strings: Strings) => T): (req: IncomingMessage) => T {
   const rendered = new Map([...languages.values()].map((strings) => [strings, render(strings)]))
   return (req) => rendered.get(stringsFor(req)) ?? render(en)
