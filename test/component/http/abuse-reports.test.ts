@@ -175,7 +175,7 @@ test.each([
   ['since=x', 'invalid-type', 'since must be a time in RFC 3339: it is "x"'],
   ['limit=101', 'out-of-range', 'limit must be an integer from 1 to 100: it is "101"'],
   ['limit=1&limit=2', 'duplicate', 'limit occurs more than once'],
-  ['code=a', 'unknown-field', '"code" is not before, since or limit'],
+  ['code=a', 'unknown-field', '"code" is unknown: allowed are before, since and limit'],
 ])('the admin API rejects the query %s', async (query, code, cause) => {
   const response = await fetch(`${service.adminUrl}/admin/reports?${query}`)
   const detail = `Cannot list reports: ${cause}`
