@@ -9,22 +9,37 @@ import { DEFINITIONS_NAMESPACE, ownValues, RELEASE } from './release.ts'
 const run = promisify(execFile)
 const RUN_MS_MAX = 60_000
 
+type DescribedCluster = Pick<Cluster, 'pid' | 'kubeconfig' | 'logs'>
+
 /** Describes the commands, images and logs of the cluster; `programs` contains kubectl. */
 export async function describeCluster(
-  { pid, kubeconfig, logs }: Pick<Cluster, 'pid' | 'kubeconfig' | 'logs'>,
+  cluster: DescribedCluster,
   programs: string,
 ): Promise<string> {
-  const target = ['--target', String(pid), '--net']
   const list = ['ctr', '--namespace', 'k8s.io', 'images', 'list', '--quiet']
-  const inNode = [...target, '--mount', '--pid', '--', ...list]
+  const inNode = [...targetOf(cluster), '--mount', '--pid', '--', ...list]
   const { stdout } = await run('nsenter', inNode, { timeout: RUN_MS_MAX })
   const images = stdout.split('\n').filter((name) => name.startsWith('localhost/'))
   const path = [dirname(await findHelm(4)), programs, dirname(process.execPath)].join(':')
+  return renderDescription(cluster, { images, path })
+}
+
+/** The flags with which `nsenter` enters the cluster's network. */
+function targetOf({ pid }: DescribedCluster): readonly string[] {
+  return ['--target', String(pid), '--net']
+}
+
+/** Renders the description, for the images in the cluster and the PATH of a shell. */
+export function renderDescription(
+  cluster: DescribedCluster,
+  { images, path }: { readonly images: readonly string[]; readonly path: string },
+): string {
+  const { kubeconfig, logs } = cluster
   const into = (namespace: string) => `-n ${namespace} --create-namespace --wait`
   return `
 A shell in the cluster's network, with kubectl, helm and node; start it in this checkout:
 
-  KUBECONFIG=${kubeconfig} PATH=${path}:$PATH nsenter ${target.join(' ')} -- bash
+  KUBECONFIG=${kubeconfig} PATH=${path}:$PATH nsenter ${targetOf(cluster).join(' ')} -- bash
 
 The images of the cluster, which cannot pull others:
 

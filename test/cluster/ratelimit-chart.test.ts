@@ -1,10 +1,12 @@
-// The command of docs/drop-in.md that installs the rate limiter with Helm, as printed: a plain
-// Envoy with the configuration of the document is limited. Only image names and times differ.
+// The command of docs/drop-in.md that installs the rate limiter with Helm, and those of the chart's
+// notes, as printed: a plain Envoy with the configuration of the document is limited. Only image
+// names and times differ.
 import { mkdtemp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
+import { commandsOf, valuesOf } from '../kit/chart/notes.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import {
   applyObjects,
@@ -16,6 +18,7 @@ import {
 } from './cluster.ts'
 import { restrictedPod } from './pods.ts'
 import { createPortForwards } from './port-forward.ts'
+import { runInOrder } from './run-in-order.ts'
 
 const NAMESPACE = 'limits'
 const SETUP_MS_MAX = 5 * 60_000
@@ -30,6 +33,8 @@ const ownValues =
 const portForwards = createPortForwards()
 let folder: string
 let page: string
+/** The output of the installation, which includes the notes. */
+let output: string
 
 function blocks(language: string): readonly string[] {
   const found = page.matchAll(RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))
@@ -46,7 +51,7 @@ beforeAll(async () => {
   expect(install).toContain(IMAGE)
   const command = install.replace(IMAGE, ownValues).replace('/tmp/limits', folder)
   const path = await pathWithHelm()
-  await mustRun('sh', ['-c', `set -e\nexport PATH=${path}\n${command}`])
+  output = await mustRun('sh', ['-c', `set -e\nexport PATH=${path}\n${command}`])
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
@@ -55,14 +60,37 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 }, SETUP_MS_MAX)
 
+/** The address of the rate limiter in the document. */
+function documentedAddress(): string {
+  const [address = ''] = /[a-z-]+\.limits\.svc\.cluster\.local/.exec(page) ?? []
+  return address
+}
+
+test(
+  'every command of the notes succeeds as printed; the pods have logged no warning',
+  async () => {
+    expect(valuesOf(output)).toEqual([`${documentedAddress()}:8081`])
+    const { outputOf, count } = await runInOrder(commandsOf(output))
+    expect(count).toBe(5)
+    expect(outputOf('rollout status')).toContain('successfully rolled out')
+    expect(outputOf('/rlconfig')).toMatch(/requests_per_unit[:=] ?3\b/)
+    expect(outputOf('describe pods')).toMatch(/^Name: +limits-curtail-ratelimit-/m)
+    const lines = outputOf('component=ratelimit').trim().split('\n')
+    expect(lines.filter((line) => !line.startsWith('{"level":"info",'))).toEqual([])
+    expect(lines.filter((line) => line.includes('"msg":"ready"'))).toHaveLength(2)
+  },
+  TEST_MS_MAX,
+)
+
 /** Starts an Envoy with the configuration of the document; its own admin API is the service. */
 async function startEnvoy(): Promise<void> {
-  const [address = ''] = /[a-z-]+\.limits\.svc\.cluster\.local/.exec(page) ?? []
   const ofLimiter = 'address: 127.0.0.1, port_value: 8081'
   const [, config = ''] = blocks('yaml')
   expect(config).toContain(ofLimiter)
   const bootstrap = {
-    ...(parse(config.replace(ofLimiter, `address: ${address}, port_value: 8081`)) as object),
+    ...(parse(
+      config.replace(ofLimiter, `address: ${documentedAddress()}, port_value: 8081`),
+    ) as object),
     admin: { address: { socket_address: { address: '127.0.0.1', port_value: 9000 } } },
   }
   const args = ['--disable-hot-restart', '--config-yaml', JSON.stringify(bootstrap)]

@@ -75,13 +75,16 @@ export async function uninstallDefinitions(): Promise<void> {
   await helm(4, 'uninstall', DEFINITIONS, '--namespace', DEFINITIONS_NAMESPACE, '--wait')
 }
 
-/** Installs the release unless it is installed; resolves when helm reports that it is ready. */
+/** Installs the release unless it is installed; resolves when all pods are ready. */
 export async function ensureRelease(): Promise<void> {
   const args = ['get', 'secret', '-n', RELEASE, '-l', `owner=helm,name=${RELEASE},status=deployed`]
   const deployed = await tryRun('kubectl', [...args, '-o', 'name'])
-  if (deployed.stdout.trim() !== '') return
-  await createNamespace(RELEASE)
-  await installVersion(4, current)
+  if (deployed.stdout.trim() === '') {
+    await createNamespace(RELEASE)
+    await installVersion(4, current)
+  }
+  // README.md installs without --wait: Helm's status is `deployed` before the pods are ready.
+  await waitForAllReady()
 }
 
 /** Upgrades the release to these values. */
@@ -132,10 +135,10 @@ interface Pod {
 }
 
 /** The pods of a component, such as `edge`, without those that are terminating. */
-async function activePods(component: string): Promise<readonly Pod[]> {
-  const label = `app.kubernetes.io/instance=${RELEASE},app.kubernetes.io/component=${component}`
+async function activePods(component: string, release = RELEASE): Promise<readonly Pod[]> {
+  const label = `app.kubernetes.io/instance=${release},app.kubernetes.io/component=${component}`
   const { items } = await getObject<{ readonly items: readonly Pod[] }>(
-    ...['pods', '--namespace', RELEASE, '-l', label],
+    ...['pods', '--namespace', release, '-l', label],
   )
   return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
 }
@@ -157,21 +160,28 @@ export async function runInController(...command: readonly string[]): Promise<st
 }
 
 /** The response of each pod of a component on its admin port. */
-async function fetchFromEach(component: string, path: string): Promise<readonly string[]> {
+async function fetchFromEach(
+  component: string,
+  path: string,
+  release = RELEASE,
+): Promise<readonly string[]> {
   const get = async ({ status }: Pod) => {
     const url = `http://${status.podIP ?? ''}:9090${path}`
     return (await fetch(url, { signal: AbortSignal.timeout(5000) })).text()
   }
-  return Promise.all((await activePods(component)).map(get))
+  return Promise.all((await activePods(component, release)).map(get))
 }
 
-/** Waits until each pod is connected to its dependencies, whose addresses may have changed. */
-export async function waitForDependencies(): Promise<void> {
+/**
+ * Waits until each pod is connected to its dependencies, whose addresses may have changed.
+ * `release` is also the namespace.
+ */
+export async function waitForDependencies(release = RELEASE): Promise<void> {
   for (const component of ['create', 'redirect', 'ratelimit']) {
     await waitFor(`the dependencies of each pod of ${component} to be up`, async () => {
       // A pod may have no address yet, or not listen yet.
-      const bodies = await fetchFromEach(component, '/readyz').catch(() => undefined)
-      if (bodies === undefined) return false
+      const bodies = await fetchFromEach(component, '/readyz', release).catch(() => [])
+      if (bodies.length === 0) return false
       return bodies.every((text) => {
         const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
         return Object.values(dependencies).every((state) => state === 'up')

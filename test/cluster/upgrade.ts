@@ -62,11 +62,13 @@ export async function underLoad(
   act: () => Promise<void>,
 ): Promise<void> {
   const load = startLoad(plans)
+  const startedMs = performance.now()
   try {
     await act()
   } finally {
     const { counts, failures, failureCount } = await load.stop()
-    process.stdout.write(`${what}: ${JSON.stringify(counts)}\n`)
+    const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
+    process.stdout.write(`${what}, ${seconds} s: ${JSON.stringify(counts)}\n`)
     expect([what, failureCount, failures]).toEqual([what, 0, []])
   }
 }

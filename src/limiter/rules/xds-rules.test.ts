@@ -1,5 +1,5 @@
 // Content that was rejected is not parsed under another version, and is reported under each. The
-// level at which a stored version is logged.
+// levels at which a stored version, and the wait for the first version, are logged.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -60,13 +60,15 @@ async function open(
   return {
     state: () => source.state(),
     stop: source.watch(() => undefined),
-    apply: async (version: string, config: ConfigMessage, superseded = never) => {
-      const resources = [{ typeUrl: RULES_TYPE_URL, bytes: configBytes(config) }]
-      const about = { nonce: version, typeUrl: RULES_TYPE_URL, controlPlane: '' }
-      const response = { ...about, version, resources }
-      return apply?.({ ...response, message: Buffer.alloc(0) }, superseded)
-    },
+    apply: async (version: string, config: ConfigMessage, superseded = never) =>
+      apply?.(responseOf(version, config), superseded),
   }
+}
+
+function responseOf(version: string, config: ConfigMessage) {
+  const resources = [{ typeUrl: RULES_TYPE_URL, bytes: configBytes(config) }]
+  const about = { nonce: version, typeUrl: RULES_TYPE_URL, controlPlane: '' }
+  return { ...about, version, resources, message: Buffer.alloc(0) }
 }
 
 const errors = () => logged.filter(({ level }) => level === 'error').map(({ version }) => version)
@@ -135,5 +137,24 @@ test.each([
   } finally {
     jest.useRealTimers()
     await rm(folder, { recursive: true })
+  }
+})
+
+test('the wait for the first version is a warning after 5 minutes', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] })
+  try {
+    const connect = ({ apply }: Callbacks) => {
+      setImmediate(() => {
+        jest.advanceTimersByTime(330_000)
+        void apply(responseOf('v1', good), never)
+      })
+    }
+    const { stop } = await open({}, connect)
+    const waits = logged.filter(({ message }) => message.startsWith('waiting'))
+    const levels = waits.map(({ level }) => level)
+    expect(levels).toEqual([...Array<string>(10).fill('info'), 'warn', 'warn'])
+    await stop()
+  } finally {
+    jest.useRealTimers()
   }
 })

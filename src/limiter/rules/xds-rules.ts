@@ -5,6 +5,7 @@ import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import type { ParsedRuleFiles } from '../../limits/parse-rules.ts'
 import type { Stop } from '../../process/stop.ts'
 import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
+import { createStartPeriod, SLOW_START_MS_MAX } from '../../resilience/start-period.ts'
 import { recordActivation, type LoadedRules, type RulesDeps } from './load-rules.ts'
 import { createRejectedVersions } from './rejected-versions.ts'
 import { rejectionMessage, renderRejection } from './render-rejection.ts'
@@ -99,10 +100,12 @@ async function waitForFirst(deps: XdsRulesDeps, { active }: Versions): Promise<v
       resolve()
     })
   })
+  // The server serves a version once it has started.
+  const start = createStartPeriod(SLOW_START_MS_MAX)
   const remind = () => {
-    log.warn({ server }, 'waiting for the first version of the rules')
+    log[start.levelOf(true)]({ server }, 'waiting for the first version of the rules')
   }
-  log.info({ server }, 'waiting for the first version of the rules')
+  remind()
   const reminder = setInterval(remind, REMINDER_MS)
   await Promise.race([active.first, aborted])
   clearInterval(reminder)

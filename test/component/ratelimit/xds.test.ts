@@ -65,7 +65,7 @@ describe('the first version', () => {
       expect(await health()).toBe(500)
       expect(await metricsOf(limiter)).toContain('curtail_limiter_domains 0\n')
       const address = `127.0.0.1:${String(xds.server.port)}`
-      const expected = `xDS server ${address}: no valid version was received`
+      const expected = `xDS server ${address}: no valid version has been received`
       expect(await rlconfig(limiter)).toContain(expected)
       await waitFor('the stream', () => xds.server.streams() === 1)
       await xds.server.requestFor(xds.server.publish({ version: 'v1', configs: [shopConfig()] }))
