@@ -8,7 +8,7 @@ import type { Page, Request } from 'playwright-core'
 import { de } from '../../../src/http/pages/strings/de.ts'
 import { en } from '../../../src/http/pages/strings/en.ts'
 import { fill } from '../../../src/http/pages/strings/negotiate.ts'
-import { INSECURE_HOST } from '../../kit/http/browser.ts'
+import { captureNextBody, INSECURE_HOST } from '../../kit/http/browser.ts'
 import { focused, shortUrlOn, submit } from '../../kit/http/home-page.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
@@ -189,9 +189,9 @@ test.each(['America/Los_Angeles', 'Pacific/Kiritimati'])(
         return fill(de.script.expires, { instant })
       })
       expect(possible).toContain(hint)
-      const responded = page.waitForResponse('**/v1/urls')
+      const received = await captureNextBody(page)
       await submit(page, { long_url: 'https://example.com/' })
-      const body = (await (await responded).json()) as { expires_at: string }
+      const body = JSON.parse(await received()) as { expires_at: string }
       const expiresMs = Date.parse(body.expires_at)
       expect(expiresMs).toBeGreaterThanOrEqual(beforeMs + days * DAY_MS)
       expect(dateIn(expiresMs, timezoneId)).toBe(date)

@@ -36,6 +36,23 @@ export async function pauseTimers(page: Page): Promise<void> {
   await page.clock.pauseAt(Date.now() + PAUSE_AHEAD_MS)
 }
 
+/**
+ * Captures the body of the response to the next `fetch` of a page, as the page receives it. (The
+ * browser does not always keep a body for `Response.text()` of Playwright.)
+ */
+export async function captureNextBody(page: Page): Promise<() => Promise<string>> {
+  await page.evaluate(`void (window.nextBody = new Promise((resolve, reject) => {
+    const original = window.fetch
+    window.fetch = async (...request) => {
+      window.fetch = original
+      const response = await original(...request)
+      response.clone().text().then(resolve, reject)
+      return response
+    }
+  }))`)
+  return () => page.evaluate<string>('window.nextBody')
+}
+
 /** Opens a page in a context of its own. */
 export async function openPage(
   browser: Browser,
