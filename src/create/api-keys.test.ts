@@ -89,7 +89,11 @@ describe('a line', () => {
   })
 
   test.each([
-    ['name', lineOf({ hash: hashOf(sampleKey(2)), creator_id: '7' }), 'name must be unique'],
+    [
+      'name',
+      lineOf({ hash: hashOf(sampleKey(2)), creator_id: '7' }),
+      'name must be unique: an earlier line has the same name',
+    ],
     ['hash', lineOf({ name: 'other', creator_id: '7' }), 'hash must be unique'],
   ])('with the %s of an earlier line, even in another file, is a fault', (_, line, fault) => {
     for (const [contents, place] of [
@@ -109,13 +113,16 @@ test('at most 100,000 lines are read; one fault reports the rest', () => {
   expect(entries).toBe(1)
   expect(faults).toHaveLength(100_000)
   expect(faults.at(-1)).toBe(
-    '1.ndjson:100000: at most 100000 keys are allowed: the rest is ignored',
+    '1.ndjson:100000: at most 100000 lines are read, comments not counted: the rest is ignored',
   )
 })
 
-test('slices have at most 500 lines, even if all are comments', () => {
-  const slices = [...parseApiKeySlices([{ path: '', content: '#\n'.repeat(5000) }])]
-  expect(slices).toHaveLength(10)
+test.each([
+  ['one file', 1],
+  ['50 files', 50],
+])('slices have at most 500 lines, even if all are comments, in %s', (_, count) => {
+  const file = { path: '', content: '#\n'.repeat(5000 / count) }
+  expect([...parseApiKeySlices(Array.from({ length: count }, () => file))]).toHaveLength(10)
 })
 
 interface ListedKey {

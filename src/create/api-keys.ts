@@ -25,7 +25,7 @@ interface StoredKey extends ApiKey {
 }
 
 /** Maximum number of lines that are read; comments and empty lines do not count. */
-const KEYS_MAX = 100_000
+const LINES_MAX = 100_000
 /** Maximum number of lines per slice: a slice takes a few milliseconds. */
 const SLICE_LINES = 500
 const LINE_LENGTH_MAX = 1024
@@ -34,6 +34,8 @@ export const CREATOR_ID_MAX = 2n ** 63n - 1n
 /** The name of a key. */
 export const API_KEY_NAME = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/
 const HASH_PREFIX = 'sha256:'
+
+const linesAllowed = `at most ${LINES_MAX} lines are read, comments not counted`
 
 const keyShape = /^curtail_[\w-]{43}$/
 
@@ -98,12 +100,13 @@ export function* parseApiKeySlices(
   const keys = new Map<string, StoredKey>()
   const names = new Set<string>()
   const faults: string[] = []
+  let lineCount = 0
   for (const { path, content } of files) {
     for (const { line, number } of linesOf(content)) {
-      if (number % SLICE_LINES === 0) yield
+      if (++lineCount % SLICE_LINES === 0) yield
       if (line === '' || line.startsWith('#')) continue
-      if (keys.size + faults.length >= KEYS_MAX) {
-        faults.push(`${path}:${number}: at most ${KEYS_MAX} keys are allowed: the rest is ignored`)
+      if (keys.size + faults.length >= LINES_MAX) {
+        faults.push(`${path}:${number}: ${linesAllowed}: the rest is ignored`)
         return { value: createApiKeys(keys), entries: keys.size, faults }
       }
       const parsed = parseLine(line)
@@ -161,7 +164,7 @@ function duplicateFault(
   keys: ReadonlyMap<string, StoredKey>,
   names: ReadonlySet<string>,
 ): string | undefined {
-  if (names.has(key.name)) return 'name must be unique: an earlier line has the same'
+  if (names.has(key.name)) return 'name must be unique: an earlier line has the same name'
   if (keys.has(hash)) return 'hash must be unique: an earlier line has the same key'
   return undefined
 }

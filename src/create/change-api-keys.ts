@@ -1,5 +1,5 @@
 // Changes of the list of API keys by an operator: adds, lists and revokes keys. Pure, except that a
-// new key is random. A document contains only the hash of a key.
+// new key is random. The list contains only the hashes of keys.
 import { hash, randomBytes } from 'node:crypto'
 import {
   addLines,
@@ -46,7 +46,7 @@ export function generateCreatorId(): bigint {
 
 /**
  * Adds a key. Returns the new contents; or `exists` if a line has its name, `full` if no document
- * has space, or `unusable` if the pods would ignore the new line, because there are too many keys.
+ * has space, or `unusable` if there are too many lines, so that the pods would ignore the new one.
  */
 export function addApiKey(
   documents: readonly ListDocument[],
@@ -84,10 +84,10 @@ interface RevokedKeys {
 }
 
 /**
- * Removes the lines with these names, and all lines with the same hashes (copies): a copy under
- * another name would become valid. Also removes the ignored lines that have the name of a copy:
- * they would become valid when the copy is removed. `removed` are the hashes that an earlier
- * attempt has removed from other documents.
+ * Revokes keys: removes the lines with these names, and their copies, which are lines with the same
+ * hash under another name. A copy that remained would become valid. So would an ignored line with
+ * the name of a removed copy: it is removed too. `removed` are the hashes that an earlier attempt
+ * has removed from other documents.
  */
 export function revokeApiKeys(
   documents: readonly ListDocument[],
@@ -166,7 +166,8 @@ export function listApiKeys(
 
 /** Parses the documents in the order in which the pods read them: sorted by file name. */
 function parseAsPods(documents: readonly ListDocument[], onLine?: (line: ApiKeyLine) => void) {
-  const fileNameOf = ({ name }: ListDocument) => `${name}.` // the suffix's dot affects the order
+  // A Secret `a` is mounted as `a.ndjson`: with the dot, the Secret `a-b` sorts before it.
+  const fileNameOf = ({ name }: ListDocument) => `${name}.`
   const files = documents
     .toSorted((one, other) => (fileNameOf(one) < fileNameOf(other) ? -1 : 1))
     .map(({ name: path, content }) => ({ path, content }))

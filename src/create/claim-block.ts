@@ -27,10 +27,11 @@ export interface ClaimBlockDeps extends RetryDeps {
 }
 
 /**
- * Claims one block. Returns `empty` only after a serial read of the pool or a claim that returned
- * its row, and `rejected` only if the last claim had no effect and can have none later. Failed
- * reads and claims of unknown outcome are retried until `signal` aborts; the result is then
- * `stopped`. Throws if a claimed block is absent.
+ * Claims one block. Returns `empty` only if a serial read, or the row that a claim returned, shows
+ * that all blocks of the pool are claimed or that the pool does not exist; and `rejected` only if
+ * the last claim had no effect and can have none later. Failed reads and claims of unknown outcome
+ * are retried until `signal` aborts; the result is then `stopped`. Throws if a claimed block is
+ * absent.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID

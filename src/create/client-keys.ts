@@ -23,7 +23,7 @@ export const noClientKeys: ClientKeys = { find: () => undefined, isRequired: fal
 const SUFFIX = '.ndjson'
 
 /** The check of the files of API_KEYS. */
-export const apiKeyFiles = fileSettings(
+export const apiKeysCheck = fileSettings(
   { API_KEYS: apiKeySettings.API_KEYS },
   ({ API_KEYS: path }) => checkList('API_KEYS', { path, suffix: SUFFIX, load: loadApiKeys }),
 )

@@ -21,7 +21,10 @@ const apiKeysSetting: Setting<string | undefined> = {
 /** API_KEYS and API_KEY_REQUIRED. */
 export const apiKeySettings = {
   API_KEYS: apiKeysSetting,
-  API_KEY_REQUIRED: flagSetting('whether creates without a valid API key are rejected', false),
+  API_KEY_REQUIRED: flagSetting(
+    'whether a request to create a link is rejected if it has no valid API key',
+    false,
+  ),
 } as const
 
 /** Without keys, API_KEY_REQUIRED would reject every create. */
@@ -29,6 +32,9 @@ export const apiKeyDependentSettings = dependentSettings(
   apiKeySettings,
   ({ API_KEYS: path, API_KEY_REQUIRED: isRequired }) =>
     isRequired && path === undefined
-      ? ['API_KEY_REQUIRED is true, but API_KEYS is unset: set API_KEYS, or no create is admitted']
+      ? [
+          'API_KEY_REQUIRED is true, but API_KEYS is unset: set API_KEYS, or every request to ' +
+            'create a link is rejected',
+        ]
       : [],
 )

@@ -15,7 +15,7 @@ export function isCode(text: string): boolean {
 /** The fault of an alias. */
 export type AliasFault = 'malformed' | 'reserved'
 
-/** The fault of `alias`; `undefined` if a client may request it: it can still be taken. */
+/** The fault of `alias`, if any. Does not check whether a link already has it. */
 export function aliasFault(alias: string): AliasFault | undefined {
   if (!isCode(alias)) return 'malformed'
   return isReserved(alias) ? 'reserved' : undefined

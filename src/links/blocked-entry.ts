@@ -1,6 +1,6 @@
 // One line of a list of blocked targets. `evil.example` blocks all URLs on this host and on its
-// subdomains; `sites.example/bad` blocks the URLs on exactly this host whose path and query start
-// with the string. Ports and the scheme http:// or https:// are ignored.
+// subdomains; `sites.example/bad` blocks the URLs on exactly the host `sites.example` whose path
+// and query start with `/bad`. Ports and the scheme http:// or https:// are ignored.
 import { normalTargetOf } from './normal-target.ts'
 
 /** A blocked host with its subdomains or, with a path, a blocked prefix of URLs on one host. */

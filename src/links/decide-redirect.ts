@@ -10,7 +10,10 @@ export interface Target {
   allowedBy?: number | undefined
 }
 
-/** The target, also if expired; `undefined` if the link is unknown, disabled or deleted. */
+/**
+ * The target, even if the link has expired; `undefined` if the link is unknown, disabled or
+ * deleted.
+ */
 export function targetOf(link: Link | undefined): Target | undefined {
   if (link === undefined || link.longUrl === null) return undefined
   if (link.disabledAtMs !== null || link.deletedAtMs !== null) return undefined

@@ -1,5 +1,5 @@
-// The expiry of links. Every read in every cache tier compares `expiresAtMs` with the clock;
-// deletion is only cleanup.
+// The expiry of links. Stores and caches may return expired links: their callers compare
+// `expiresAtMs` with the clock. Deletion is only cleanup.
 
 /** Maximum lifetime of a link, in days. */
 export const TTL_DAYS_MAX = 3650

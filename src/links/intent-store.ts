@@ -4,9 +4,9 @@
 /** Lifetime of an intent: 24 hours by contract, and one hour for requests in flight at its end. */
 export const INTENT_TTL_MS = 25 * 3_600_000
 
-/** One intent. Only a hash of the key is stored. */
+/** One intent. Its key is stored only as a hash. */
 export interface Intent {
-  /** SHA-256 of the Idempotency-Key, in hex. */
+  /** SHA-256 of the creator, if any, and the Idempotency-Key, in hex. */
   readonly keyHash: string
   /** SHA-256 of the validated body, in hex. */
   readonly bodyHash: string

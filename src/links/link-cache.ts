@@ -9,7 +9,7 @@ export type CacheResult =
   | { readonly kind: 'hit'; readonly target: Target }
   /** A negative entry: the store has no link that redirects. */
   | { readonly kind: 'negative' }
-  /** Miss. With a lease, the caller may fill the entry. */
+  /** Not cached. With a lease, the caller may fill the entry. */
   | { readonly kind: 'unknown'; readonly lease: string | undefined }
 
 /** The result of a majority read of the store. */

@@ -19,8 +19,8 @@ export interface LinkStore {
 /** The maximum number of records in a page of a scan. */
 export const SCAN_PAGE_MAX = 1000
 
-/** One page of a scan. */
-export interface ScanPage {
+/** Selects a page of a scan. */
+export interface ScanRange {
   /** The code of the last record of the previous page; `undefined` for the first page. */
   readonly after: string | undefined
   /** 1 to SCAN_PAGE_MAX. */
@@ -34,7 +34,7 @@ export interface ScannedStore {
    * page of fewer than `max` records is the last one. A record that exists during the whole scan is
    * returned exactly once. The record `after` may no longer exist.
    */
-  scan(page: ScanPage): Promise<readonly Link[]>
+  scan(range: ScanRange): Promise<readonly Link[]>
 }
 
 /** A store without native expiry, whose expired records must be deleted. */

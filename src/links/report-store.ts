@@ -8,8 +8,8 @@ export const REPORTS_PER_DAY_MAX = 5000
 /** The maximum number of reports in a page. */
 export const REPORT_PAGE_MAX = 100
 
-/** One page of reports. */
-export interface ReportPage {
+/** Selects a page of reports. */
+export interface ReportRange {
   /** The id of the last report of the previous page; `undefined` for the first page. */
   readonly before: string | undefined
   /** Only reports that were received at this time or later; `undefined`: all. */
@@ -28,5 +28,5 @@ export interface ReportStore {
   /** Reads one report. */
   find(id: string): Promise<Report | undefined>
   /** Reads a page, newest first; a page of fewer than `max` reports is the last one. */
-  list(page: ReportPage): Promise<readonly Report[]>
+  list(range: ReportRange): Promise<readonly Report[]>
 }

@@ -43,7 +43,7 @@ const idSyntax = new RegExp(`^[${DIGITS}]{${TIME_LENGTH + RANDOM_LENGTH}}$`)
 /** Creates the id of a report that is received at `nowMs`. */
 export function newReportId(nowMs: number): string {
   const random = Array.from(randomBytes(RANDOM_LENGTH), (byte) => DIGITS[byte % DIGITS.length])
-  return firstIdAt(nowMs) + random.join('')
+  return idBoundAt(nowMs) + random.join('')
 }
 
 /** Whether `id` has the syntax of an id. */
@@ -51,8 +51,11 @@ export function isReportId(id: string): boolean {
   return idSyntax.test(id)
 }
 
-/** A string that sorts before every id of `ms` or later, and after every earlier one. */
-export function firstIdAt(ms: number): string {
+/**
+ * The bound of the ids of `ms`: sorts before every id of `ms` or later, and after every earlier
+ * one. It is the prefix of every id of `ms`, and not an id itself.
+ */
+export function idBoundAt(ms: number): string {
   const digits: string[] = []
   for (let rest = Math.max(0, Math.floor(ms)); digits.length < TIME_LENGTH;) {
     digits.unshift(DIGITS[rest % DIGITS.length] ?? '')
@@ -73,7 +76,7 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS)
 }
 
-/** A string that sorts before every id of the day, and after every earlier one. */
-export function firstIdOfDay(day: number): string {
-  return firstIdAt(day * DAY_MS)
+/** The bound of the ids of a day: sorts before each of them, and after every earlier id. */
+export function idBoundOfDay(day: number): string {
+  return idBoundAt(day * DAY_MS)
 }

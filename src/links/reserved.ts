@@ -20,7 +20,7 @@ const furtherWords = [
 ]
 const words = [...servedSegments, ...furtherWords].map((word) => word.replaceAll('.', '\\.'))
 
-/** Matches every reserved word. The form uses its `.source`, with the flag `i`, too. */
+/** Matches every reserved word. The form of the home page uses its `.source` with the flag `i`. */
 export const reservedWords = new RegExp(`^(?:${words.join('|')}|v[0-9]+)$`, 'i')
 
 /** Whether `code` is a reserved word. */

@@ -3,7 +3,7 @@
 /** Maximum length of a target, in characters, as sent and as stored. */
 export const TARGET_LENGTH_MAX = 2048
 
-/** The fault of a target; the API returns these codes. */
+/** The fault of a target; the API returns these strings. */
 export type TargetFault =
   'too-long' | 'surrounding-space' | 'not-absolute-http' | 'not-a-url' | 'credentials' | 'own-host'
 

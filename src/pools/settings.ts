@@ -1,5 +1,6 @@
-// The settings of refills. The code secret, the key of the permutation that generates codes, is one
-// of them: no role but `refill` may have it.
+// The settings of the role `refill`. Among the roles that use Cassandra, only `refill` may have the
+// code secret, the key of the permutation that generates codes. The role `standalone` generates its
+// own secret.
 import { readFileSync } from 'node:fs'
 import * as z from 'zod'
 import { SECRET_BYTES } from '../codes/permutation.ts'

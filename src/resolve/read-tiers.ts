@@ -78,7 +78,7 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
     /**
      * Reads from any one replica after `fault`, the error of the majority read. The target of a
      * link never changes, so a target that is found is served, although the link may have been
-     * disabled or deleted since. A miss may be outdated: this throws.
+     * disabled or deleted since. A miss may be outdated, and is not returned: throws instead.
      */
     async findOnReplica(
       code: string,
@@ -101,13 +101,17 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // If the link is disabled or deleted, `fault` keeps the caller from serving a stale target.
+      // The caller serves a stale target only after AllTiersUnavailable, thus not for a link that
+      // is disabled or deleted.
       throw link === undefined ? unavailable : fault
     },
   }
 }
 
-/** Counts results and failures of the cache. */
+/**
+ * Counts the reads of the cache. A negative entry is a `miss`: as in the other tiers, no link
+ * redirects. A code that is not cached is `unknown`.
+ */
 function createCacheCounts({ metrics: { lookups } }: TierDeps) {
   const counters = tierCounters(lookups, 'cache')
   const unknowns = lookups.labels('cache', 'unknown')

@@ -39,9 +39,9 @@ import { openProcess, type Process, startProcess } from '../process/open-process
 import { defineRole } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { watchPools } from '../pools/watch-pools.ts'
+import { createPoolReporter } from '../pools/pool-reporter.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
-import { readPools } from '../stores/cassandra/code-store.ts'
+import { readPools as readAllPools } from '../stores/cassandra/code-store.ts'
 import { ownPool } from '../stores/cassandra/pool-owner.ts'
 import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
 
@@ -207,12 +207,12 @@ function openSources(context: Context, onChange: (pools: readonly string[] | 'al
       return Promise.resolve()
     },
   )
-  const readAll = () => readPools(cassandra)
-  const watch = watchPools({ readPools: readAll, marksOf: (row) => row, metrics, nowMs: Date.now })
+  const readPools = () => readAllPools(cassandra)
+  const pools = createPoolReporter({ readPools, marksOf: (row) => row, metrics, nowMs: Date.now })
   const levels = createLevels({
     async readPools() {
-      const rows = await readAll()
-      watch.record(rows)
+      const rows = await readPools()
+      pools.record(rows)
       return rows
     },
     onChange,

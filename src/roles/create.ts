@@ -18,16 +18,16 @@ import { createLinkCreator } from '../create/create-link.ts'
 import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { createBatchImporter } from '../transfer/import-batch.ts'
-import { apiKeyFiles, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
+import { apiKeysCheck, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
 import { apiKeyDependentSettings, apiKeySettings, codePoolSetting } from '../create/settings.ts'
 import {
   type BlockedChecks,
-  blockedTargetFiles,
+  blockedTargetsCheck,
   openBlockedTargets,
 } from '../resolve/blocked/open-blocked-targets.ts'
 import { blockedTargetsSetting } from '../resolve/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
-import { watchPools } from '../pools/watch-pools.ts'
+import { createPoolReporter } from '../pools/pool-reporter.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
 import { createCassandraIntentStore } from '../stores/cassandra/intent-store.ts'
 import { createCassandraReportStore } from '../stores/cassandra/report-store.ts'
@@ -64,7 +64,7 @@ export const role = defineRole({
     'pool CODE_POOL. Serves the admin API if ADMIN_TOKEN is set.',
   settings,
   dependent: [...linkStoreDependentSettings, http.distinctPorts, apiKeyDependentSettings],
-  files: [apiKeyFiles, blockedTargetFiles],
+  files: [apiKeysCheck, blockedTargetsCheck],
   run: async ({ config }) => {
     const service = await openService({
       role: 'create',
@@ -98,7 +98,7 @@ function openComponents(config: Config, service: Service) {
     metrics,
     onError: onTaskError('invalidate-link'),
   })
-  const pools = watchPools({
+  const pools = createPoolReporter({
     readPools: () => readPools(cassandra),
     marksOf: (row) => row,
     metrics,

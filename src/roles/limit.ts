@@ -172,8 +172,8 @@ async function callLimiter<T>(...call: Parameters<typeof callAdminApi<T>>): Prom
     const [{ setting }] = call
     const required =
       setting === undefined
-        ? 'ADMIN_URL must be that of a limiter (role ratelimit) with an ADMIN_TOKEN'
-        : `${setting} must be those of limiters (role ratelimit)`
+        ? 'ADMIN_URL must be the admin URL of a limiter (role ratelimit) with an ADMIN_TOKEN'
+        : `${setting} must be the admin URLs of limiters (role ratelimit)`
     throw new OperatorError(`${error.message}; ${required}: standalone has no limiter`)
   }
 }

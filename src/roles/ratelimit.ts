@@ -43,7 +43,12 @@ import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { connectRedis } from '../stores/redis/connection.ts'
 import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
 import { logReloads } from '../stores/redis/reload-secrets.ts'
-import { planRedis, redisFiles, type RedisPlan, redisSettings } from '../stores/redis/settings.ts'
+import {
+  planRedis,
+  redisFileChecks,
+  type RedisPlan,
+  redisSettings,
+} from '../stores/redis/settings.ts'
 
 const settings = {
   ...rateLimitHttpSettings,
@@ -86,7 +91,7 @@ export const role = defineRole({
     'CONFIG_TYPE=GRPC_XDS_SOTW, from the xDS server CONFIG_GRPC_XDS_SERVER_URL.',
   settings,
   dependent: [dependentXdsSettings, grpcDependentSettings],
-  files: [ruleFiles, redisFiles, xdsFiles],
+  files: [ruleFiles, redisFileChecks, xdsFiles],
   run: async ({ config, signal }) => {
     const plan = planRedis(config)
     const stats = new RuleStats({ nearLimitRatio: config.NEAR_LIMIT_RATIO })

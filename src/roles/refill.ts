@@ -15,7 +15,7 @@ import { OtherSecretError, type RefillDeps, refillPool } from '../pools/refill-p
 import { codeSecretSetting, poolTargetSetting } from '../pools/settings.ts'
 import { codePoolSetting } from '../create/settings.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
-import { createCassandraCodeStore, storeTarget } from '../stores/cassandra/code-store.ts'
+import { createCassandraCodeStore, storeTargetLevel } from '../stores/cassandra/code-store.ts'
 import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
 
 const settings = {
@@ -91,7 +91,7 @@ async function refill(given: RefillInput): Promise<number> {
     try {
       initial ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
       const row = await refillPool(deps, { lowWater: target, target })
-      await storeTarget(cassandra, { pool, target })
+      await storeTargetLevel(cassandra, { pool, target })
       const mintedBlocks = row.minted - initial.minted
       const seconds = Math.round(performance.now() - startedMs) / 1000
       const isDone = !isStopping() // even if claims have reduced the level in the meantime

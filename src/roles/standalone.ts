@@ -32,14 +32,14 @@ import { defineRole } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
-import { apiKeyFiles, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
+import { apiKeysCheck, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
 import { createLinkCreator } from '../create/create-link.ts'
 import { apiKeyDependentSettings, apiKeySettings } from '../create/settings.ts'
 import { refillPool } from '../pools/refill-pool.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { sweep } from '../admin/sweep.ts'
 import { createBatchImporter } from '../transfer/import-batch.ts'
-import { watchPools } from '../pools/watch-pools.ts'
+import { createPoolReporter } from '../pools/pool-reporter.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { createSqliteCodeStore, insertSecretIfAbsent } from '../stores/sqlite/code-store.ts'
 import { dataDirSetting, dataFolder } from '../stores/sqlite/data-folder.ts'
@@ -86,7 +86,7 @@ export const role = defineRole({
   },
   settings,
   dependent: [http.distinctPorts, apiKeyDependentSettings],
-  files: [dataFolder, rateLimitsFile, apiKeyFiles, blockedTargets.blockedTargetFiles],
+  files: [dataFolder, rateLimitsFile, apiKeysCheck, blockedTargets.blockedTargetsCheck],
   run: async ({ config, args }) => {
     const service = await startService(config)
     if (args.flags.greet) process.stdout.write(greetingOf(service))
@@ -177,7 +177,7 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
   let isUsed = claimed > 0
   const marksOf = () => (isUsed ? marks : unusedMarks)
   const permutation = createPermutation(secret)
-  const pools = watchPools({
+  const pools = createPoolReporter({
     readPools: async () => [await codes.readPoolSerial(POOL)].filter((row) => row !== undefined),
     marksOf,
     metrics,

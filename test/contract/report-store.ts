@@ -2,7 +2,7 @@
 // Independent of the stores, which report-store.test.ts lists.
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { SweptStore } from '../../src/links/link-store.ts'
-import { firstIdAt, newReportId, type Report, REPORT_TTL_MS } from '../../src/links/report.ts'
+import { idBoundAt, newReportId, type Report, REPORT_TTL_MS } from '../../src/links/report.ts'
 import type { ReportStore } from '../../src/links/report-store.ts'
 import { resultOrOutcome } from '../../src/resilience/retry-until-deadline.ts'
 import { openCase } from './open-case.ts'
@@ -148,7 +148,7 @@ function defineListTests(opened: Opened): void {
     }
     for (const max of [1, 2, 7, PAGE_MAX]) {
       const listed: Report[] = []
-      const first = firstIdAt(dayMs + 21 * DAY_MS)
+      const first = idBoundAt(dayMs + 21 * DAY_MS)
       for (let before: string | undefined = first; ; before = listed.at(-1)?.id) {
         const page = await reports.list({ before, sinceMs: dayMs, max })
         listed.push(...page)
@@ -162,7 +162,7 @@ function defineListTests(opened: Opened): void {
     const { reports } = opened()
     const sinceMs = freshDayMs()
     const stored = await insertSamples(opened(), sinceMs, 3)
-    for (const before of [firstIdAt(Date.UTC(3000, 0)), undefined]) {
+    for (const before of [idBoundAt(Date.UTC(3000, 0)), undefined]) {
       const listed = await reports.list({ before, sinceMs, max: PAGE_MAX })
       expect(listed.slice(-3)).toEqual(stored)
     }
@@ -172,7 +172,7 @@ function defineListTests(opened: Opened): void {
     const { reports } = opened()
     const dayMs = freshDayMs()
     const [newest, middle, oldest] = await insertSamples(opened(), dayMs, 3)
-    const before = firstIdAt(dayMs + 1000)
+    const before = idBoundAt(dayMs + 1000)
     const listSince = (sinceMs: number) => reports.list({ before, sinceMs, max: PAGE_MAX })
     expect(await listSince(dayMs)).toEqual([newest, middle, oldest])
     expect(await listSince(dayMs + 1)).toEqual([newest, middle])
@@ -195,7 +195,7 @@ function defineAgeTests(opened: Opened): void {
       expect(left).toBeGreaterThan(ttlSeconds - 600)
       return
     }
-    const before = firstIdAt(dayMs + 1)
+    const before = idBoundAt(dayMs + 1)
     const list = () => reports.list({ before, sinceMs: dayMs, max: 1 })
     setNowMs(dayMs + REPORT_TTL_MS)
     expect([await reports.find(report.id), await list()]).toEqual([report, [report]])

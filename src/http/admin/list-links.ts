@@ -1,7 +1,7 @@
 // `GET /admin/links`: all links, in pages.
 import type { RequestHandler } from 'express'
 import { CODE_LENGTH_MAX, isCode } from '../../links/alias.ts'
-import { SCAN_PAGE_MAX, type ScannedStore, type ScanPage } from '../../links/link-store.ts'
+import { SCAN_PAGE_MAX, type ScannedStore, type ScanRange } from '../../links/link-store.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { invalidRequest } from '../field-faults.ts'
 import { type FieldFault, sendProblem } from '../problem.ts'
@@ -16,23 +16,23 @@ export function listLinks(
   baseUrl: string,
 ): RequestHandler {
   return async (req, res) => {
-    const page = parsePage(req.url)
-    if ('fault' in page) {
-      sendProblem(res, invalidRequest([page.fault]), baseUrl)
+    const range = parseRange(req.url)
+    if ('fault' in range) {
+      sendProblem(res, invalidRequest([range.fault]), baseUrl)
       return
     }
-    const links = await resultOrFailed(deps.links.scan(page))
+    const links = await resultOrFailed(deps.links.scan(range))
     if (links === 'failed') {
       const detail = 'The store has not returned the page: retry the request'
       sendProblem(res, { name: 'store-unavailable', detail }, baseUrl)
       return
     }
-    res.set('Cache-Control', 'no-store').json(renderPage(links, page.max, deps))
+    res.set('Cache-Control', 'no-store').json(renderPage(links, range.max, deps))
   }
 }
 
-/** The page that the path and query `url` selects, or why it selects none. */
-function parsePage(url: string): ScanPage | { readonly fault: FieldFault } {
+/** The range that the path and query `url` selects, or why it selects none. */
+function parseRange(url: string): ScanRange | { readonly fault: FieldFault } {
   const { searchParams } = new URL(url, 'http://localhost')
   for (const name of searchParams.keys()) {
     if (!names.has(name)) {

@@ -2,7 +2,7 @@
 // API does not filter by code or reason: each page reads a bounded number of reports.
 import type { Request, RequestHandler } from 'express'
 import { isReportId, receivedAtMs, type Report } from '../../links/report.ts'
-import { REPORT_PAGE_MAX, type ReportPage, type ReportStore } from '../../links/report-store.ts'
+import { REPORT_PAGE_MAX, type ReportRange, type ReportStore } from '../../links/report-store.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { invalidRequest } from '../field-faults.ts'
 import { type FieldFault, type Problem, sendProblem } from '../problem.ts'
@@ -18,17 +18,17 @@ const unavailable: Problem = {
 /** Responds with a page of reports. */
 export function listReports(reports: Pick<ReportStore, 'list'>, baseUrl: string): RequestHandler {
   return async (req, res) => {
-    const page = parsePage(req.url)
-    if ('fault' in page) {
-      sendProblem(res, invalidRequest([page.fault]), baseUrl)
+    const range = parseRange(req.url)
+    if ('fault' in range) {
+      sendProblem(res, invalidRequest([range.fault]), baseUrl)
       return
     }
-    const listed = await resultOrFailed(reports.list(page))
+    const listed = await resultOrFailed(reports.list(range))
     if (listed === 'failed') {
       sendProblem(res, unavailable, baseUrl)
       return
     }
-    const next = listed.length < page.max ? null : (listed.at(-1)?.id ?? null)
+    const next = listed.length < range.max ? null : (listed.at(-1)?.id ?? null)
     res.set('Cache-Control', 'no-store').json({ reports: listed.map(renderReport), next })
   }
 }
@@ -47,8 +47,8 @@ export function showReport(
   }
 }
 
-/** The page that the path and query `url` selects, or why it selects none. */
-function parsePage(url: string): ReportPage | { readonly fault: FieldFault } {
+/** The range that the path and query `url` selects, or why it selects none. */
+function parseRange(url: string): ReportRange | { readonly fault: FieldFault } {
   const { searchParams } = new URL(url, 'http://localhost')
   for (const name of searchParams.keys()) {
     if (!names.has(name)) {

@@ -14,7 +14,7 @@ const notConfirmed =
   'retry with the same Idempotency-Key, which creates no second link'
 const notStored = 'The store is unavailable, and the link was not stored: retry'
 const unknown = 'It is unknown whether the link was stored: retry'
-const unknownAlias = `${unknown}; if the alias is taken then, it may be yours`
+const unknownAlias = `${unknown}; if the alias is taken then, this request may have taken it`
 
 let app: RunningCreateApp
 let outcome: CreateOutcome

@@ -131,7 +131,8 @@ export function isEncoded({ headers }: IncomingMessage): boolean {
 }
 
 /** The encodings in the detail of a 415. */
-export const notEncoded = 'without Content-Encoding, nor any Transfer-Encoding but chunked'
+export const notEncoded =
+  'without a Content-Encoding, and with no Transfer-Encoding other than chunked'
 
 function problemOf(
   kind: Exclude<CreateOutcome['kind'], 'created'>,
@@ -172,6 +173,7 @@ function notStored(
   if (kind === 'not-created') {
     return 'The store is unavailable, and the link was not stored: retry'
   }
-  const aliasHint = alias === undefined ? '' : '; if the alias is taken then, it may be yours'
+  const aliasHint =
+    alias === undefined ? '' : '; if the alias is taken then, this request may have taken it'
   return `It is unknown whether the link was stored: retry${aliasHint}`
 }

@@ -10,8 +10,9 @@ export interface BlockedChecks {
   /**
    * The check of redirects. It compares a target object once with a version of the list and, if
    * the list allows it, stores the version in the object. The next check is then usually the
-   * comparison of two numbers: a hot link stays in memory as this object, and the table of targets
-   * keeps the version for the next object that it creates. The targets of links never change.
+   * comparison of two numbers: a hot link stays in memory as this object, and the cache of targets
+   * (../target-table.ts) keeps the version for the next object that it creates. The targets of
+   * links never change.
    */
   ofRedirects(): (target: Target) => boolean
   /** The check for operators, which is not counted; `undefined` if there are no entries. */

@@ -11,17 +11,18 @@ import { createBlockedTargetsLoader } from './load-blocked-targets.ts'
 
 export type { BlockedChecks } from './blocked-checks.ts'
 
-/** The log and the metrics of blocked targets, and what stops the watch. */
+/** The log and the metrics of blocked targets. */
 export interface BlockedTargetsService {
   readonly log: WatchedListOptions<unknown>['log']
   readonly metrics: Pick<Metrics, 'listEntries' | 'listFaults' | 'blocked'>
+  /** Registers a function that is called when the process stops. */
   onStop(stop: Stop): void
 }
 
 const SUFFIX = '.txt'
 
 /** The check of the files of BLOCKED_TARGETS. */
-export const blockedTargetFiles = fileSettings(
+export const blockedTargetsCheck = fileSettings(
   { BLOCKED_TARGETS: blockedTargetsSetting },
   async ({ BLOCKED_TARGETS: path }) => {
     const loader = createBlockedTargetsLoader()

@@ -50,13 +50,18 @@ test('a close waits for statements in flight, except those that have timed out',
 })
 
 test.each([
-  { kind: 'scan', code: 0x2200, logged: 1 },
-  { kind: 'new-table-scan', code: 0x2200, logged: 0 }, // the table does not exist
-  { kind: 'new-table-scan', code: 0x1000, logged: 1 }, // unavailable
+  { kind: 'scan', code: 0x2200, logged: 1, fault: 'rejected the statement' },
+  // The table does not exist.
+  { kind: 'new-table-scan', code: 0x2200, logged: 0, fault: 'rejected the statement' },
+  { kind: 'new-table-scan', code: 0x1000, logged: 1, fault: 'did not complete the statement' },
 ] as const)('the failure $code of a $kind is logged $logged times', async (given) => {
-  const { kind, code, logged } = given
+  const { kind, code, logged, fault } = given
   const cause = Object.assign(new Error(), { name: 'ResponseError', code })
   const { calls, warnings } = openWith(() => Promise.reject(cause))
-  await expect(calls.run(kind, 'SELECT')).rejects.toMatchObject({ name: 'StoreError', cause })
+  await expect(calls.run(kind, 'SELECT')).rejects.toMatchObject({
+    name: 'StoreError',
+    message: `Cassandra ${fault} (${kind})`,
+    cause,
+  })
   expect(warnings).toHaveLength(logged)
 })

@@ -1,6 +1,6 @@
 // Runs statements on the driver's client: each within its deadline, each failure as a StoreError
-// that is counted and, rate-limited, logged. Statements that need a majority of replicas fail
-// immediately while no majority responds. Tracks the statements whose callers wait.
+// that is counted and, rate-limited, logged. Statements that the circuit breaker counts fail
+// immediately while no majority of replicas responds. Tracks the statements whose callers wait.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'cassandra-driver'
@@ -11,7 +11,7 @@ import type { CassandraMetrics } from './driver-metrics.ts'
 import { failureOf, rejectionOf } from './failed-outcome.ts'
 import type { MajorityWatch } from './majority.ts'
 import type { Row } from './row.ts'
-import { type StatementKind, type StatementRun, statementRuns } from './statement-kinds.ts'
+import { type KindOptions, kindOptions, type StatementKind } from './statement-kinds.ts'
 import type { NodeWatch } from './watch-nodes.ts'
 
 /** Every failure is counted in metrics; one per this period is logged. */
@@ -29,14 +29,14 @@ const SUSPECT_DEADLINE_MS_MIN = 1000
 const NO_ROWS: readonly Row[] = []
 const NO_VALUES: readonly unknown[] = []
 
-/** The fields of the driver's result in use; its types lack one, and declare `rows` required. */
+/** The used fields of the driver's result: its types lack one, and declare `rows` as required. */
 interface ResultSet {
   readonly rows?: readonly Row[]
   readonly info: { readonly isSchemaInAgreement?: boolean }
 }
 
-/** A statement kind with its deadline queue, metric series and count of timed-out statements. */
-interface Run extends StatementRun {
+/** A kind's options with its deadline queue, metric series and count of timed-out statements. */
+interface KindState extends KindOptions {
   readonly deadlines: DeadlineQueue
   readonly okSeconds: { observe(seconds: number): void }
   /** Statements that timed out and are still in flight. */
@@ -45,13 +45,13 @@ interface Run extends StatementRun {
 
 type Watch = Pick<NodeWatch, 'isConnected' | 'majority'>
 
-function runsOf(metrics: CassandraMetrics): ReadonlyMap<string, Run> {
-  const runOf = ([kind, run]: [string, StatementRun]) => {
-    const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
+function kindStatesOf(metrics: CassandraMetrics): ReadonlyMap<string, KindState> {
+  const stateOf = ([kind, options]: [string, KindOptions]) => {
+    const deadlines = createDeadlineQueue(options.deadlineMs, () => performance.now())
     const okSeconds = metrics.cassandraCallSeconds.labels(kind, 'ok')
-    return [kind, { ...run, deadlines, okSeconds, timedOut: 0 }] as const
+    return [kind, { ...options, deadlines, okSeconds, timedOut: 0 }] as const
   }
-  return new Map(Object.entries(statementRuns).map(runOf))
+  return new Map(Object.entries(kindOptions).map(stateOf))
 }
 
 const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
@@ -59,17 +59,20 @@ const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
 const notDone = (message: string) => new StoreError(message, { outcome: 'not-done' })
 
 /** Throws StoreError if the statement must not be sent now. */
-function checkSendable(kind: string, run: Run, watch: Watch): void {
+function checkSendable(kind: string, state: KindState, watch: Watch): void {
   if (!watch.isConnected()) throw notDone('Cassandra is not connected')
-  if (run.needsMajority && watch.majority.isPresent() === false) throw notDone(NO_MAJORITY)
-  if (run.timedOut >= TIMED_OUT_MAX)
-    throw notDone(`too many requests in flight to Cassandra (${kind})`)
+  if (state.isCountedByBreaker && watch.majority.isPresent() === false) throw notDone(NO_MAJORITY)
+  if (state.timedOut >= TIMED_OUT_MAX)
+    throw notDone(`too many statements timed out and have no response yet (${kind})`)
 }
 
 /** Removes a completed statement's deadline; `false` if the statement had timed out before. */
-function completeWithinDeadline(run: Run, deadline: ReturnType<DeadlineQueue['add']>): boolean {
-  if (run.deadlines.remove(deadline)) return true
-  run.timedOut--
+function completeWithinDeadline(
+  state: KindState,
+  deadline: ReturnType<DeadlineQueue['add']>,
+): boolean {
+  if (state.deadlines.remove(deadline)) return true
+  state.timedOut--
   return false
 }
 
@@ -97,43 +100,45 @@ export function createCalls(given: CallsDeps) {
     waiting--
     if (waiting === 0) onDrained?.()
   }
-  const runs = runsOf(metrics)
+  const states = kindStatesOf(metrics)
   const execute = (
     kind: StatementKind,
     cql: string,
     values: readonly unknown[] = NO_VALUES,
   ): Promise<ResultSet> =>
     new Promise((resolve, reject) => {
-      const run = runs.get(kind)
-      assert(run !== undefined)
-      checkSendable(kind, run, watch)
+      const state = states.get(kind)
+      assert(state !== undefined)
+      checkSendable(kind, state, watch)
       const startedMs = performance.now()
       const failed = (cause: unknown) => {
         const error = fail({ kind, startedMs }, cause)
         reject(error instanceof Error ? error : new Error(String(error)))
       }
-      const deadline = run.deadlines.add(() => {
-        run.timedOut++
+      const deadline = state.deadlines.add(() => {
+        state.timedOut++
         settled()
-        if (run.needsMajority && run.deadlineMs >= SUSPECT_DEADLINE_MS_MIN) {
+        if (state.isCountedByBreaker && state.deadlineMs >= SUSPECT_DEADLINE_MS_MIN) {
           majority.noteFailure(startedMs)
         }
         failed(new Error(`no response after ${Math.round(performance.now() - startedMs)} ms`))
       })
       waiting++
       // No intermediate promise: on this hot path it would cost more than the rest of the function.
-      client.execute(cql, values, run.options).then(
+      client.execute(cql, values, state.options).then(
         (result: unknown) => {
           const nowMs = performance.now()
-          if (run.needsMajority) majority.noteSuccess(nowMs)
-          if (!completeWithinDeadline(run, deadline)) return
+          if (state.isCountedByBreaker) majority.noteSuccess(nowMs)
+          if (!completeWithinDeadline(state, deadline)) return
           settled()
-          run.okSeconds.observe((nowMs - startedMs) / 1000)
+          state.okSeconds.observe((nowMs - startedMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
-          if (run.needsMajority && failureOf(cause) !== 'defect') majority.noteFailure(startedMs)
-          if (!completeWithinDeadline(run, deadline)) return
+          if (state.isCountedByBreaker && failureOf(cause) !== 'defect') {
+            majority.noteFailure(startedMs)
+          }
+          if (!completeWithinDeadline(state, deadline)) return
           settled()
           failed(cause)
         },
@@ -141,9 +146,9 @@ export function createCalls(given: CallsDeps) {
     })
   return {
     run: execute,
-    /** Times out every statement in flight that needs a majority. */
+    /** Times out every statement in flight that the circuit breaker counts. */
     failPending() {
-      for (const run of runs.values()) if (run.needsMajority) run.deadlines.expireAll()
+      for (const state of states.values()) if (state.isCountedByBreaker) state.deadlines.expireAll()
     },
     /** Resolves once no caller waits for a statement; its deadline bounds every wait. */
     drained: () =>
@@ -161,7 +166,7 @@ const PROBED_NODES_MAX = 3
 
 /** Creates a probe that reads invalid codes, a different one through each of a few nodes. */
 export function createProbe(client: Client, localDc: string) {
-  const { options } = statementRuns['serial-read']
+  const { options } = kindOptions['serial-read']
   return (majority: Pick<MajorityWatch, 'noteSuccess'>): void => {
     const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
     const noteSuccess = () => {
@@ -186,7 +191,7 @@ export async function runOnEach(
   localDc: string,
 ): Promise<readonly (readonly Row[])[]> {
   const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
-  const { options } = statementRuns.scan
+  const { options } = kindOptions.scan
   const results = await Promise.allSettled(
     hosts.map((host) => client.execute(cql, [], { ...options, host })),
   )
@@ -207,15 +212,17 @@ function createFailureHandler(metrics: CassandraMetrics, log: Pick<Log, 'warn'>)
     const nowMs = performance.now()
     metrics.cassandraCallSeconds.labels(kind, outcome).observe((nowMs - startedMs) / 1000)
     if (outcome === 'defect') return cause
-    if (!statementRuns[kind].logsRejections && rejectionOf(cause) !== undefined)
-      return new StoreError(`Cassandra rejects the statement (${kind})`, { outcome, cause })
+    const isRejection = rejectionOf(cause) !== undefined
+    const fault = isRejection ? 'rejected the statement' : 'did not complete the statement'
+    const failure = new StoreError(`Cassandra ${fault} (${kind})`, { outcome, cause })
+    if (isRejection && !kindOptions[kind].logsRejections) return failure
     if (nowMs < nextLogMs) unlogged++
     else {
       nextLogMs = nowMs + LOG_FAILURE_MS
       log.warn({ kind, outcome, err: cause, unlogged }, 'Cassandra statement failed')
       unlogged = 0
     }
-    return new StoreError(`Cassandra did not respond (${kind})`, { outcome, cause })
+    return failure
   }
 }
 

@@ -56,7 +56,10 @@ export interface CassandraOptions {
   readonly startMsMax?: number
 }
 
-/** The 7 s of a stop, minus the drain of the ports, minus a second for the other steps. */
+/**
+ * The 7 s of a stop (process/stop.ts), minus 4 s for the drain of the ports (http/open-service.ts),
+ * minus a second for the other steps.
+ */
 const CLOSE_MS_MAX = 2000
 
 /** Starts to connect; an unreachable cluster is retried, not thrown. Throws ConfigError. */

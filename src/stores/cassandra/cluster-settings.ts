@@ -59,14 +59,16 @@ export const expectedSettings: readonly ExpectedSetting[] = [
     wanted: 'at most 1800ms',
     isGood: (value) => isAtMostMs(value, 1800),
     costs:
-      'contended claims complete after our own bound of 2.2 s: more of them are ' +
-      'unknown and are read back',
+      "contended claims can take longer than the service's timeout (2.2 s): more of them then " +
+      'have an unknown outcome',
   },
   {
     setting: 'write_request_timeout',
     wanted: 'at most 2000ms',
     isGood: (value) => isAtMostMs(value, 2000),
-    costs: 'slow writes complete after our own bound of 2.2 s: more of them are unknown',
+    costs:
+      "slow writes can take longer than the service's timeout (2.2 s): more of them then have an " +
+      'unknown outcome',
   },
   {
     setting: 'hinted_handoff_enabled',

@@ -73,7 +73,7 @@ export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore
   }
 }
 
-/** Every pool, in one query that returns every resolved write. Throws StoreError. */
+/** Every pool, in one query that returns every acknowledged write. Throws StoreError. */
 export async function readPools(cassandra: CassandraSession): Promise<PoolRecord[]> {
   const rows = await cassandra.execute('scan', READ_POOLS)
   const pools = rows.map((row) => {
@@ -90,7 +90,7 @@ export async function readPools(cassandra: CassandraSession): Promise<PoolRecord
 }
 
 /** Records the level to which a pool is filled, for reports. Throws StoreError. */
-export async function storeTarget(
+export async function storeTargetLevel(
   cassandra: CassandraSession,
   { pool, target }: { pool: string; target: number },
 ): Promise<void> {

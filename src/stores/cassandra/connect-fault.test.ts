@@ -16,18 +16,18 @@ const plan: CassandraPlan = {
 const of = (inner: Record<string, unknown>) => new errors.NoHostAvailableError(inner)
 const withCode = (message: string, code: string) => Object.assign(new Error(message), { code })
 const login = 'CASSANDRA_USERNAME and CASSANDRA_PASSWORD'
-const where = 'CASSANDRA_CONTACT_POINTS (db-0, db-1) on port 9042'
+const points = 'CASSANDRA_CONTACT_POINTS (db-0, db-1)'
 
 test.each([
   [
     'no node responds',
     of({ a: withCode('connect ECONNREFUSED', 'ECONNREFUSED') }),
-    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` },
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${points} on port 9042` },
   ],
   [
     'no name can be resolved',
     new errors.NoHostAvailableError({}, 'No host could be resolved'),
-    { kind: 'unreachable', sentence: `no name in ${where} can be resolved` },
+    { kind: 'unreachable', sentence: `no name in ${points} can be resolved` },
   ],
   [
     'the password is wrong',
@@ -62,13 +62,13 @@ test.each([
     of({ a: withCode('self-signed certificate', 'SELF_SIGNED_CERT_IN_CHAIN') }),
     {
       kind: 'tls',
-      sentence: 'TLS with Cassandra failed: self-signed certificate (CASSANDRA_TLS_CA)',
+      sentence: 'TLS with Cassandra failed: self-signed certificate: check CASSANDRA_TLS_CA',
     },
   ],
   [
     'the error is unknown',
     null,
-    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` },
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${points} on port 9042` },
   ],
 ])('connectFaultOf() when %s', (_, error, fault) => {
   expect(connectFaultOf(error, plan)).toEqual(fault)

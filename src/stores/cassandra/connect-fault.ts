@@ -34,8 +34,8 @@ export function connectFaultOf(error: unknown, plan: CassandraPlan): ConnectFaul
 
 /**
  * Whether no node was reached: the nodes may not have started yet. False if a node closes the
- * connection: it may require TLS. If it closes without a reset, the driver waits until the first
- * request times out.
+ * connection: it may require TLS. The driver then reports the reset or, if the node closes the
+ * connection without a reset, that its first request timed out.
  */
 export function isNoNodeReached(error: unknown): boolean {
   const hostErrors = hostErrorsOf(error)
@@ -76,15 +76,15 @@ const tlsFault: FindFault = ({ code, message }) => {
   const isTls =
     typeof code === 'string' && /^(ERR_(TLS|SSL|OSSL)|EPROTO|CERT_|UNABLE_|SELF_|DEPTH_)/.test(code)
   if (!isTls) return undefined
-  return { kind: 'tls', sentence: `TLS with Cassandra failed: ${message} (CASSANDRA_TLS_CA)` }
+  return { kind: 'tls', sentence: `TLS with Cassandra failed: ${message}: check CASSANDRA_TLS_CA` }
 }
 
 function unreachableFault(
   errors: readonly { readonly message: string }[],
   { hosts, port }: CassandraPlan,
 ): ConnectFault {
-  const where = `CASSANDRA_CONTACT_POINTS (${hosts.join(', ')}) on port ${port}`
+  const points = `CASSANDRA_CONTACT_POINTS (${hosts.join(', ')})`
   if (errors.some(({ message }) => message === UNRESOLVED))
-    return { kind: 'unreachable', sentence: `no name in ${where} can be resolved` }
-  return { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` }
+    return { kind: 'unreachable', sentence: `no name in ${points} can be resolved` }
+  return { kind: 'unreachable', sentence: `Cassandra is unavailable at ${points} on port ${port}` }
 }

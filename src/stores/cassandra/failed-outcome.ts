@@ -1,5 +1,5 @@
 // Classifies the outcome of a failed statement by the shape of the driver's error. Does not import
-// the driver: shapes were measured and read in its source (4.10, request-execution.js).
+// the driver: the shapes were observed, and checked in its source (4.10, request-execution.js).
 import type { FailedOutcome } from '../../resilience/store-error.ts'
 
 /** A failed statement's outcome; a defect of this code is rethrown unchanged. */

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { QUARANTINE_MS } from '../../links/expiry.ts'
 import type { Link } from '../../links/link.ts'
-import type { LinkStore, ReplicatedStore, ScannedStore, ScanPage } from '../../links/link-store.ts'
+import type { LinkStore, ReplicatedStore, ScannedStore, ScanRange } from '../../links/link-store.ts'
 import type { Clock, Pause } from '../../resilience/deadline.ts'
 import { RejectedWriteError, StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
@@ -85,11 +85,11 @@ export function createCassandraLinkStore(
   }
 }
 
-/** Cassandra's error for a TTL beyond 2038, unless its storage_compatibility_mode is NONE. */
+/** Cassandra's error for a TTL beyond 2038; none if its storage_compatibility_mode is NONE. */
 const TTL_REJECTED = 'maximum supported expiration date'
 const TTL_ALLOWED =
-  'expires_at must be at most 2037-12-19, because this Cassandra removes no row after 2038-01-19 ' +
-  '(setting storage_compatibility_mode)'
+  'expires_at must be at most 2037-12-19: a link is kept for 31 days after it expires, and this ' +
+  'Cassandra stores no row that expires after 2038-01-19 (storage_compatibility_mode)'
 
 function rethrowInsert(error: unknown): never {
   const rejection = error instanceof StoreError ? rejectionOf(error.cause) : undefined
@@ -98,7 +98,7 @@ function rethrowInsert(error: unknown): never {
 }
 
 /** Partly expired rows, which contain no link, do not make a page incomplete. */
-async function scan(cassandra: CassandraSession, { after, max }: ScanPage): Promise<Link[]> {
+async function scan(cassandra: CassandraSession, { after, max }: ScanRange): Promise<Link[]> {
   const links: Link[] = []
   let cursor = after
   for (;;) {
@@ -113,7 +113,7 @@ async function scan(cassandra: CassandraSession, { after, max }: ScanPage): Prom
 /** The first `max` rows after the code `after` in the order of the table. */
 async function readRowsAfter(
   cassandra: CassandraSession,
-  { after, max }: ScanPage,
+  { after, max }: ScanRange,
 ): Promise<readonly Row[]> {
   if (after === undefined) return cassandra.execute('page-read', SCAN_FIRST, [max])
   const [sameToken, nextTokens] = await Promise.all([

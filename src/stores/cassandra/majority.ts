@@ -1,4 +1,4 @@
-// Whether a majority of replicas responds: the circuit breaker of every statement that needs one.
+// Whether a majority of replicas responds: the circuit breaker of statements that need one.
 // A failed statement, a node change or an idle period marks the majority as suspect. Probes through
 // several nodes then decide, because a single node may be partitioned from the others.
 import { setImmediate as turn } from 'node:timers/promises'

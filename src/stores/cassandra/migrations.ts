@@ -30,7 +30,7 @@ export async function readSchemaVersion(
   if (tables.length === 0) return 0
   const cql = `SELECT version FROM ${keyspace}.schema_migrations`
   const rows = await cassandra.execute('new-table-scan', cql).catch((error: unknown) => {
-    // A node lists a table that is being created shortly before the table is readable.
+    // A node lists a new table shortly before the table is readable.
     if (error instanceof StoreError && shapeOf(error.cause).code === INVALID) return []
     throw error
   })

@@ -3,20 +3,24 @@
 // Therefore concurrent inserts cannot exceed the bound, and only stored reports are counted.
 import {
   dayOf,
-  firstIdAt,
-  firstIdOfDay,
+  idBoundAt,
+  idBoundOfDay,
   receivedAtMs,
   type Report,
   REPORT_TTL_MS,
   type ReportReason,
 } from '../../links/report.ts'
-import { type ReportPage, REPORTS_PER_DAY_MAX, type ReportStore } from '../../links/report-store.ts'
+import {
+  type ReportRange,
+  REPORTS_PER_DAY_MAX,
+  type ReportStore,
+} from '../../links/report-store.ts'
 import { type Clock, monotonicMs, within } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
 import { type Attempted, retryUnknown } from './retry-unknown.ts'
 import { integerOf, type Row, stringOf, wasApplied } from './row.ts'
-import { statementRuns } from './statement-kinds.ts'
+import { kindOptions } from './statement-kinds.ts'
 
 const COLUMNS = 'id, short_code, reason, details, contact'
 const FIND = `SELECT ${COLUMNS} FROM reports WHERE day = ? AND id = ?`
@@ -27,10 +31,10 @@ const INSERT = `BEGIN BATCH
   INSERT INTO reports (day, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) IF NOT EXISTS;
   APPLY BATCH`
 
-/** Days that a page reads in parallel, after the newest ones; most days have few reports. */
+/** The maximum number of days that are read in parallel; most days have few reports. */
 const DAYS_PARALLEL_MAX = 8
 /** The deadline of a whole page of reports: that of one statement that reads a page. */
-const LIST_MS_MAX = statementRuns['page-read'].deadlineMs
+const LIST_MS_MAX = kindOptions['page-read'].deadlineMs
 
 /** Creates the store in a keyspace with the migrated schema; `nowMs` determines the oldest day. */
 export function createCassandraReportStore(
@@ -76,7 +80,7 @@ type Inserted = Attempted<'stored' | 'full'>
  */
 async function list(
   cassandra: CassandraSession,
-  { before, sinceMs = 0, max }: ReportPage,
+  { before, sinceMs = 0, max }: ReportRange,
   nowMs: number,
 ): Promise<readonly Report[]> {
   const fromMs = Math.max(sinceMs, nowMs - REPORT_TTL_MS)
@@ -90,7 +94,7 @@ async function list(
     const missing = max - reports.length
     const readDay = (day: number) => {
       const endId = before !== undefined && day === dayOf(beforeMs) ? before : undefined
-      const bounds = [firstIdAt(fromMs), endId ?? firstIdOfDay(day + 1)]
+      const bounds = [idBoundAt(fromMs), endId ?? idBoundOfDay(day + 1)]
       return cassandra.execute('page-read', LIST, [day, ...bounds, missing])
     }
     const days = Array.from({ length: parallel }, (_, i) => newestDay - i)

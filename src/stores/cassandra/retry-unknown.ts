@@ -13,8 +13,10 @@ const PAUSE_MS = 10
 const PAUSE_MS_MAX = 320
 
 /**
- * Runs `attempt` until it is done. Each attempt starts with a serial read, which settles an unknown
- * outcome. Throws StoreError: `not-done` only if no attempt can have changed anything.
+ * Runs `attempt` until it is done. An attempt must be safe to retry: it starts with a serial read,
+ * which settles an unknown outcome, or with a conditional write that leads to the same result if an
+ * earlier attempt was applied. Throws StoreError: `not-done` only if no attempt can have changed
+ * anything.
  */
 export async function retryUnknown<T>(
   attempt: () => Promise<Attempted<T>>,

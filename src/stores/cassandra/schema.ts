@@ -16,8 +16,8 @@ const DAY_SECONDS = 24 * HOUR_SECONDS
 
 /**
  * Rows of `links` are read by key far more often than written. Compaction therefore uses levels,
- * each ten times as large as the one before, so that a read touches few files, in small chunks. The
- * next compaction of a file drops its expired rows.
+ * each ten times as large as the one before, so that a read touches few files. The next compaction
+ * of a file drops its expired rows. A read decompresses whole chunks, which are therefore small.
  */
 const READ_OFTEN = `compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L10',
     'target_sstable_size': '256MiB', 'base_shard_count': '8',
@@ -29,7 +29,10 @@ const SMALL = `compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_para
 
 /** Repair must propagate deletions to every replica within this time. */
 const GRACE_SECONDS = 10 * DAY_SECONDS
-/** For rows that are never deleted, only expire: the time that hints are kept for a down node. */
+/**
+ * For rows that are never deleted, only expire: longer than Cassandra stores hints for a down node
+ * (3 hours by default).
+ */
 const EXPIRING_GRACE_SECONDS = 6 * HOUR_SECONDS
 /** How long reports of abuse are kept: REPORT_TTL_MS. */
 const REPORT_SECONDS = 90 * DAY_SECONDS

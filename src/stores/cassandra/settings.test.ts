@@ -94,16 +94,16 @@ describe('planCassandra()', () => {
       CASSANDRA_TLS_CA: '/dev/null',
     })
     expect(problems).toEqual([
-      'CASSANDRA_TLS_KEY is required if CASSANDRA_TLS_CERT is set: a file',
+      'CASSANDRA_TLS_KEY (a file) is required if CASSANDRA_TLS_CERT is set',
       'CASSANDRA_TLS_CA must name a readable file in PEM: current value is /dev/null',
       'CASSANDRA_TLS_CERT must name a readable file in PEM: current value is /nowhere',
-      'CASSANDRA_USERNAME is required if CASSANDRA_PASSWORD is set: a string',
+      'CASSANDRA_USERNAME (a string) is required if CASSANDRA_PASSWORD is set',
     ])
     expect(problemsOf({ CASSANDRA_USERNAME: 'me' })).toEqual([
-      'CASSANDRA_PASSWORD is required if CASSANDRA_USERNAME is set: a string',
+      'CASSANDRA_PASSWORD (a string) is required if CASSANDRA_USERNAME is set',
     ])
     expect(problemsOf({ CASSANDRA_TLS_KEY: pem })).toEqual([
-      'CASSANDRA_TLS_CERT is required if CASSANDRA_TLS_KEY is set: a file',
+      'CASSANDRA_TLS_CERT (a file) is required if CASSANDRA_TLS_KEY is set',
     ])
   })
 })

@@ -166,7 +166,7 @@ function loginProblemsOf({
   if ((username === undefined) === (password === undefined)) return []
   const [missing, given] =
     username === undefined ? ['USERNAME', 'PASSWORD'] : ['PASSWORD', 'USERNAME']
-  return [`CASSANDRA_${missing} is required if CASSANDRA_${given} is set: a string`]
+  return [`CASSANDRA_${missing} (a string) is required if CASSANDRA_${given} is set`]
 }
 
 function tlsOf(config: ConfigOf<typeof tlsSettings>): {
@@ -177,7 +177,7 @@ function tlsOf(config: ConfigOf<typeof tlsSettings>): {
   const pemOf = (name: keyof typeof tlsSettings) => readPem(name, config[name], problems)
   const needs = (name: keyof typeof tlsSettings, given: keyof typeof tlsSettings) => {
     if (config[given] !== undefined && config[name] === undefined)
-      problems.push(`${name} is required if ${given} is set: a file`)
+      problems.push(`${name} (a file) is required if ${given} is set`)
   }
   needs('CASSANDRA_TLS_CA', 'CASSANDRA_TLS_CERT')
   needs('CASSANDRA_TLS_KEY', 'CASSANDRA_TLS_CERT')

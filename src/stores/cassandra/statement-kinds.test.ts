@@ -1,10 +1,10 @@
 // Which statements the circuit breaker counts, and which are sent twice.
 import { expect, test } from '@jest/globals'
-import { SpeculativeReads, type StatementKind, statementRuns } from './statement-kinds.ts'
+import { SpeculativeReads, type StatementKind, kindOptions } from './statement-kinds.ts'
 
 test('a page of a table neither opens the circuit breaker nor is blocked by it', () => {
-  const counted = (Object.keys(statementRuns) as StatementKind[]).filter(
-    (kind) => statementRuns[kind].needsMajority,
+  const counted = (Object.keys(kindOptions) as StatementKind[]).filter(
+    (kind) => kindOptions[kind].isCountedByBreaker,
   )
   expect(counted).toEqual(['lwt', 'serial-read', 'majority-read', 'scan', 'plain-write'])
 })

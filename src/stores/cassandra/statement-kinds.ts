@@ -1,5 +1,5 @@
 // The kinds of statements: the consistency level, deadline and driver retries of each. The driver
-// never retries a claim: only the store can distinguish its own claim from another's.
+// never retries a claim: only the code that sent it can distinguish it from another's claim.
 import { errors, ExecutionProfile, policies, type QueryOptions, types } from 'cassandra-driver'
 import type { CassandraPlan } from './settings.ts'
 
@@ -9,7 +9,7 @@ export type StatementKind =
   | 'lwt'
   /** A read that first decides every conditional write in flight. */
   | 'serial-read'
-  /** A read by key that returns every write resolved before it. */
+  /** A read by key that returns every write acknowledged before it. */
   | 'majority-read'
   /** A read by key from one replica, which may miss the latest writes. */
   | 'replica-read'
@@ -17,23 +17,24 @@ export type StatementKind =
   | 'scan'
   /** As `scan`, of a table that another process may be creating: rejections are not logged. */
   | 'new-table-scan'
-  /** A read of one page of a large table, which returns every write resolved before it. */
+  /** A read of one page of a large table, which returns every write acknowledged before it. */
   | 'page-read'
   /** An idempotent write. */
   | 'plain-write'
   /** A change of the schema. */
   | 'schema'
 
-/** Run options of one kind of statement. */
-export interface StatementRun {
+/** How statements of one kind are executed. */
+export interface KindOptions {
   readonly options: QueryOptions
   /** Over all attempts of the driver, whose own timeout applies to each attempt. */
   readonly deadlineMs: number
   /**
-   * Whether the circuit breaker counts the statement, which then needs a majority of replicas and
-   * indicates whether one responds. A page of a table can be slow while reads by key are fast.
+   * Whether the circuit breaker counts the result, and rejects the statement while no majority of
+   * replicas responds. False for a page read, although it needs a majority: a slow page does not
+   * mean that a majority is missing.
    */
-  readonly needsMajority: boolean
+  readonly isCountedByBreaker: boolean
   /**
    * Whether a statement that Cassandra rejects, for example because the table does not exist, is
    * logged. If false, the caller must report this failure. All other failures are always logged.
@@ -96,33 +97,33 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
 
 const uncounted = new Set<StatementKind>(['replica-read', 'new-table-scan', 'page-read', 'schema'])
 
-function runOf(
+function optionsOf(
   executionProfile: StatementKind,
-  run: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
-): StatementRun {
-  const { deadlineMs, isIdempotent = false, prepare = true } = run
-  const needsMajority = !uncounted.has(executionProfile)
+  given: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
+): KindOptions {
+  const { deadlineMs, isIdempotent = false, prepare = true } = given
+  const isCountedByBreaker = !uncounted.has(executionProfile)
   const logsRejections = executionProfile !== 'new-table-scan'
   const options = { executionProfile, isIdempotent, prepare }
-  return { options, deadlineMs, needsMajority, logsRejections }
+  return { options, deadlineMs, isCountedByBreaker, logsRejections }
 }
 
 const ATTEMPT_SPARE_MS = 200
 
-/** Run options by kind. */
-export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
-  lwt: runOf('lwt', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
-  'serial-read': runOf('serial-read', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
-  'majority-read': runOf('majority-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
-  'replica-read': runOf('replica-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
-  scan: runOf('scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
-  'new-table-scan': runOf('new-table-scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
-  'page-read': runOf('page-read', { deadlineMs: PAGE_MS_MAX, isIdempotent: true }),
-  'plain-write': runOf('plain-write', {
+/** The options of each kind. */
+export const kindOptions: Readonly<Record<StatementKind, KindOptions>> = {
+  lwt: optionsOf('lwt', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
+  'serial-read': optionsOf('serial-read', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
+  'majority-read': optionsOf('majority-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
+  'replica-read': optionsOf('replica-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
+  scan: optionsOf('scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
+  'new-table-scan': optionsOf('new-table-scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
+  'page-read': optionsOf('page-read', { deadlineMs: PAGE_MS_MAX, isIdempotent: true }),
+  'plain-write': optionsOf('plain-write', {
     deadlineMs: 2 * ATTEMPT_MS_MAX,
     isIdempotent: true,
   }),
-  schema: runOf('schema', { deadlineMs: SCHEMA_MS_MAX, prepare: false }),
+  schema: optionsOf('schema', { deadlineMs: SCHEMA_MS_MAX, prepare: false }),
 }
 
 const { ConstantSpeculativeExecutionPolicy } = policies.speculativeExecution

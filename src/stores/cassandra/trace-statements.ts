@@ -18,13 +18,13 @@ interface ExecutionResult {
 }
 
 /** Runs a statement. */
-type Run<T> = (kind: StatementKind, cql: string, values?: readonly unknown[]) => Promise<T>
+type RunStatement<T> = (kind: StatementKind, cql: string, values?: readonly unknown[]) => Promise<T>
 
 /** Wraps `run` with a span for each statement of a traced request. */
 export function traceStatements<T extends object>(
-  run: Run<T>,
+  run: RunStatement<T>,
   spans: Spans | undefined = installedSpans(),
-): Run<T> {
+): RunStatement<T> {
   if (spans === undefined) return run
   return (kind, cql, values) =>
     callInSpan({

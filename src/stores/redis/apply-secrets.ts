@@ -1,5 +1,6 @@
 // Applies secrets to the connections of a client: to open ones by AUTH, to new ones by the driver's
-// options. Until Redis accepts changed credentials, a node uses the previous ones.
+// options. Changed credentials are tried first; while a node of Redis rejects them, the connection
+// to it uses the previous ones.
 import { isDeepStrictEqual } from 'node:util'
 import { Cluster, type Redis } from 'ioredis'
 import { within } from '../../resilience/deadline.ts'
@@ -32,7 +33,7 @@ export class AppliedSecrets {
     })
   }
 
-  /** Uses other secrets; returns whether they differ. */
+  /** Replaces the secrets; returns whether they differ from those before. */
   change(read: RedisSecrets): boolean {
     let next = secretsOf(read)
     if (isDeepStrictEqual(next, this.#secrets)) return false
@@ -62,7 +63,10 @@ export class AppliedSecrets {
     return {
       /** Redis's first rejection of the current credentials. */
       rejection: all.find(({ rejection }) => rejection !== undefined)?.rejection,
-      /** Whether a rejected command may be retried; on a Cluster, its node is unknown. */
+      /**
+       * Whether a rejected command may be retried: false if Redis rejected the credentials on every
+       * open connection. On a Cluster it is unknown which node rejected the command.
+       */
       isAccepted: all.length === 0 || all.some(({ isAccepted }) => isAccepted),
     }
   }
@@ -85,7 +89,7 @@ export class AppliedSecrets {
   }
 
   /** Notes that Redis rejected a handshake. Returns whether it used the current credentials. */
-  rejectHandshake(node: Redis): boolean {
+  noteRejectedHandshake(node: Redis): boolean {
     const rejected = this.#used.get(node)
     const isCurrent = rejected === this.#secrets.auth
     // An earlier rejection may already have changed the credentials of the node.
@@ -96,18 +100,18 @@ export class AppliedSecrets {
   }
 
   /**
-   * Notes that Redis denied a command, if there are previous credentials, and all connections use
-   * the same ones. Returns whether these are the current credentials.
+   * Notes that Redis denied a command. Without previous credentials, or if the open connections use
+   * different ones, it notes nothing. Returns whether it noted a denial of the current credentials.
    */
-  denyCommand(): boolean {
+  noteDeniedCommand(): boolean {
     const [auth, ...others] = new Set(this.#open().map((node) => this.#used.get(node)))
     if (auth === undefined || others.length > 0 || this.#previous === undefined) return false
     this.#denied.add(auth)
     return auth === this.#secrets.auth
   }
 
-  /** Clears a denial of the current credentials, so that they are tried. Returns whether it did. */
-  tryCurrent(): boolean {
+  /** Clears a noted denial, so that the current credentials are tried. Returns whether it did. */
+  clearDenialOfCurrent(): boolean {
     const { auth } = this.#secrets
     return auth !== undefined && this.#denied.delete(auth)
   }
@@ -164,9 +168,9 @@ export class AppliedSecrets {
 }
 
 /**
- * Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. Calls
- * `onAccepted` before any command that Redis executed later can fail, even if both replies arrive
- * together: otherwise its denial would be attributed to the previous credentials.
+ * Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. Replies
+ * to later commands may arrive together with that to AUTH: `onAccepted` is called before any of
+ * them is handled, so that a denial is attributed to these credentials.
  */
 async function sendAuth(
   { node, timeoutMs }: { readonly node: Redis; readonly timeoutMs: number },

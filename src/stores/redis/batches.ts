@@ -23,7 +23,7 @@ interface PendingCall {
 interface Batch {
   size: number
   /** Whether the batch may be sent twice; calls with refunds have their own batches. */
-  readonly isRetried: boolean
+  readonly isRetryable: boolean
   readonly pending: PendingCall[]
 }
 
@@ -43,11 +43,11 @@ export function createBatches(options: {
   const batches = new Map<number, Batch>()
   let inFlight = 0
 
-  const send = async ({ pending, isRetried }: Batch) => {
+  const send = async ({ pending, isRetryable }: Batch) => {
     const calls = pending.map(({ call }) => call)
     try {
       const args = encodeCalls(calls, { keyPrefix, nowUs: nowUs?.() })
-      const decisions = decodeReply(await runScript(connection, { args, isRetried }), calls)
+      const decisions = decodeReply(await runScript(connection, { args, isRetryable }), calls)
       pending.forEach(({ resolve }, at) => {
         resolve(decisions[at] ?? [])
       })
@@ -65,12 +65,12 @@ export function createBatches(options: {
   }
   const enqueue = (slot: number, pending: PendingCall) => {
     // A refund that is executed twice would erase the hits of other clients.
-    const isRetried = pending.call.every(({ hits }) => hits >= 0)
-    const key = isRetried ? slot : -1 - slot
+    const isRetryable = pending.call.every(({ hits }) => hits >= 0)
+    const key = isRetryable ? slot : -1 - slot
     let batch = batches.get(key)
     if (batch === undefined) {
       if (batches.size === 0) setImmediate(flush)
-      batch = { size: 0, pending: [], isRetried }
+      batch = { size: 0, pending: [], isRetryable }
       batches.set(key, batch)
     }
     batch.pending.push(pending)
@@ -96,11 +96,11 @@ export function createBatches(options: {
 /** Runs the script by its SHA; on NOSCRIPT sends its source. Throws StoreError. */
 async function runScript(
   connection: RedisConnection,
-  { args, isRetried }: { readonly args: readonly string[]; readonly isRetried: boolean },
+  { args, isRetryable }: { readonly args: readonly string[]; readonly isRetryable: boolean },
 ): Promise<unknown> {
   if (!connection.isUp()) throw new StoreError('Redis is not connected', { outcome: 'not-done' })
   const { timeoutMs } = connection
-  const retry = { isRetried, startedMs: performance.now() }
+  const retry = { isRetryable, startedMs: performance.now() }
   const timeoutError = () =>
     new StoreError(`Redis did not respond within ${timeoutMs} ms`, { outcome: 'unknown' })
   const reply = connection

@@ -11,9 +11,9 @@ import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
 const CONNECT_MS_MAX = 1000
 
 const ALLOWED_URLS = [
-  'redis://[user:password@]host[:port][/database], or with rediss:// over TLS,',
-  'or redis+sentinel://[user:password@]host:port,host:port/master[/database],',
-  'or redis+cluster://[user:password@]host:port,host:port',
+  'redis://[user:password@]host[:port][/database],',
+  'redis+sentinel://[user:password@]host:port,host:port/master[/database],',
+  'or redis+cluster://[user:password@]host:port,host:port; for TLS, rediss instead of redis',
 ].join(' ')
 
 /** REDIS_URL of the roles that read or write links. */
@@ -90,7 +90,8 @@ function readUrl(file: string, problems: string[]): ParsedTarget | undefined {
   const text = readSecret('REDIS_URL_FILE', file, problems)
   const parsed = text === undefined ? undefined : parseCacheUrl(text)
   if (text !== undefined && parsed === undefined) {
-    problems.push(`REDIS_URL must be ${ALLOWED_URLS}: current value is hidden`)
+    const required = `the file of REDIS_URL_FILE must contain ${ALLOWED_URLS}`
+    problems.push(`${required}: current value is hidden`)
   }
   return parsed
 }

@@ -1,5 +1,5 @@
-// A connection to Redis: standalone, behind Sentinel or Cluster. Until it has reconnected, commands
-// fail immediately, except while credentials rotate: then they are retried.
+// A connection to Redis: standalone, behind Sentinel, or a Cluster. While it is down, commands fail
+// immediately. With files of credentials, failed commands are retried for a short time.
 import { createStartPeriod, isUnreachable } from '../../resilience/start-period.ts'
 import type { RedisConnectionOptions } from './connection-options.ts'
 import { createClient } from './create-client.ts'
@@ -25,7 +25,7 @@ export interface RedisWatch {
 export interface RedisConnection {
   readonly isCluster: boolean
   readonly timeoutMs: number
-  /** Whether a command can be sent now. */
+  /** Whether it is ready, or was lost so recently that commands wait for the next one. */
   isUp(): boolean
   /** `args`: number of keys, keys, other arguments. Rejects with the driver's error. */
   evalsha(sha: string, args: readonly (string | Buffer)[], retry?: RetryOptions): Promise<unknown>
@@ -67,7 +67,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     watch.onDown(error, level)
   }
   client.on('error', (error: Error) => {
-    maskError(error) // changes the error, with which commands fail, too
+    maskError(error) // changes the error in place: commands are rejected with the same object
     reportDown(error)
   })
   client.on('close', () => {

@@ -20,31 +20,38 @@ export function encodeCalls(
   { keyPrefix, nowUs }: { keyPrefix: string; nowUs?: number | undefined },
 ): string[] {
   const keys: string[] = []
-  const limited: CounterUpdate[] = []
+  const distinctLimits: CounterUpdate[] = []
   const callArguments: string[] = []
   for (const call of calls) {
     callArguments.push(String(call.length))
     for (const update of call) {
       keys.push(keyPrefix + update.key)
-      callArguments.push(String(numberOf(update, limited)), String(update.hits))
+      callArguments.push(String(numberOf(update, distinctLimits)), String(update.hits))
     }
   }
-  const limits = limited.flatMap(limitArguments)
+  const limits = distinctLimits.flatMap(limitArguments)
   const clock = nowUs === undefined ? '' : String(nowUs)
-  return [String(keys.length), ...keys, clock, String(limited.length), ...limits, ...callArguments]
+  return [
+    String(keys.length),
+    ...keys,
+    clock,
+    String(distinctLimits.length),
+    ...limits,
+    ...callArguments,
+  ]
 }
 
 /** The number of an update's limit, from 1; appends a new limit. */
-function numberOf(update: CounterUpdate, limited: CounterUpdate[]): number {
+function numberOf(update: CounterUpdate, distinctLimits: CounterUpdate[]): number {
   const { limit, algorithm, veto } = update
-  const lastIndex = limited.length - 1
+  const lastIndex = distinctLimits.length - 1
   for (let at = lastIndex; at >= 0 && at > lastIndex - LIMITS_SEARCHED_MAX; at--) {
-    const other = limited[at]
+    const other = distinctLimits[at]
     if (other?.limit === limit && other.algorithm === algorithm && other.veto === veto) {
       return at + 1
     }
   }
-  return limited.push(update)
+  return distinctLimits.push(update)
 }
 
 const argumentsOfLimit = new WeakMap<Limit, readonly string[]>()
@@ -98,5 +105,6 @@ function decodeDecision(reply: readonly unknown[], at: number, decidedAtUs: numb
 
 function wholeNumber(value: unknown): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
-  throw new Error(`the reply contains ${typeof value} ${String(value)} instead of a number`)
+  const found = `${typeof value} ${String(value)}`
+  throw new Error(`the reply contains ${found} instead of a non-negative integer`)
 }

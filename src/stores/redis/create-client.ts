@@ -1,5 +1,7 @@
-// Creates the driver's client for a standalone Redis, or one behind Sentinel or Cluster. The client
-// reconnects within half a second of Redis's recovery; it queues nothing and retries nothing.
+// Creates the driver's client for a standalone Redis, one behind Sentinel, or a Cluster. The client
+// reconnects within half a second of Redis's recovery. It queues and retries no commands, except on
+// a Cluster: there commands wait for the connections to new nodes, and are resent up to 3 times,
+// for example after a redirection.
 import type { ConnectionOptions } from 'node:tls'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { RedisConnectionOptions, RedisSecrets, RedisTls } from './connection-options.ts'

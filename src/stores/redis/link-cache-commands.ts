@@ -1,5 +1,6 @@
 // Sends the link cache's commands. The reads of one event-loop turn share a command, and so do the
-// deletions. Every command has a deadline; a circuit breaker stops them while Redis is down.
+// deletions; on a Cluster, each has its own. Every command has a deadline; a circuit breaker stops
+// them while Redis is down.
 import { createHash } from 'node:crypto'
 import { createCircuitBreaker } from '../../resilience/circuit-breaker.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -15,8 +16,8 @@ export const COMMAND_MS_MAX = 50
 /** The maximum number of keys that share a command. */
 const KEYS_MAX = 128
 
-/** With this many commands in flight, further commands fail immediately. */
-export const COMMANDS_IN_FLIGHT_MAX = 10_000
+/** With this many calls in flight, further calls fail immediately. */
+export const CALLS_IN_FLIGHT_MAX = 10_000
 
 /** Commands behind a circuit breaker. */
 export interface CommandsWithBreaker extends LinkCacheCommands {
@@ -54,7 +55,7 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Comm
     },
   })
   metrics.linkCacheUnavailable.set(0)
-  const limit = createCommandLimit()
+  const limit = createCallLimit()
   const guarded = async <T>(outcome: FailedOutcome, call: () => Promise<T>): Promise<T> => {
     const reply = await breaker.run(() => (connection.isUp() ? call() : notConnected()))
     if (reply !== undefined) return reply
@@ -103,25 +104,25 @@ async function replace(
   return (await reply) === 1
 }
 
-type CommandLimit = ReturnType<typeof createCommandLimit>
+type CallLimit = ReturnType<typeof createCallLimit>
 
-/** Counts the commands in flight and rejects more than COMMANDS_IN_FLIGHT_MAX. */
-function createCommandLimit() {
+/** Counts the calls in flight and rejects more than CALLS_IN_FLIGHT_MAX. */
+function createCallLimit() {
   let inFlight = 0
   const limit = {
-    /** Counts a command. Throws StoreError if too many are in flight. */
+    /** Counts a call. Throws StoreError if too many are in flight. */
     start() {
-      if (inFlight >= COMMANDS_IN_FLIGHT_MAX) {
-        const message = `${inFlight} commands are already waiting for the link cache`
+      if (inFlight >= CALLS_IN_FLIGHT_MAX) {
+        const message = `${inFlight} calls are already waiting for the link cache`
         throw new StoreError(message, { outcome: 'not-done' })
       }
       inFlight++
     },
-    /** Counts commands as complete. */
+    /** Counts calls as complete. */
     complete(count: number) {
       inFlight -= count
     },
-    /** Wraps a function that sends one command, so that the command counts. */
+    /** Wraps a function so that its calls are counted. */
     bounded:
       <A, T>(call: (input: A) => Promise<T>) =>
       async (input: A): Promise<T> => {
@@ -143,7 +144,7 @@ interface Waiting {
 
 /** Batches the keys of one turn into one command; a missing value of its reply counts as `null`. */
 function batched(
-  limit: CommandLimit,
+  limit: CallLimit,
   sendAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>,
 ) {
   let keys: string[] = []

@@ -6,9 +6,9 @@ import type { Target } from '../../links/decide-redirect.ts'
 import { TARGET_LENGTH_MAX } from '../../links/target-url.ts'
 
 /**
- * The key prefix, which must not change in a rolling upgrade: old and new pods share one Redis, and
- * a pod that invalidates keys with another prefix would leave a disabled target in the cache.
- * Therefore the value, and not the key, contains the version of the format.
+ * The key prefix, in which the 1 never changes: in a rolling upgrade, old and new pods share one
+ * Redis, and a pod that invalidates keys with another prefix would leave a disabled target in the
+ * cache. Therefore the version of the format is in the value.
  */
 const KEY_PREFIX = 'curtail:link:1:'
 
@@ -36,8 +36,9 @@ export function keyOf(code: string): string {
 }
 
 /**
- * Version, kind, checksum of kind and rest, length of the rest, and the rest: the code and, for a
- * target, its expiry in ms since the Unix epoch (empty: none) and its URL. Separated by spaces.
+ * An entry, such as `2N0a1b2c3d 4 code`: version, kind, and checksum of kind and rest; the length
+ * of the rest; and the rest: the code and, for a target, its expiry in ms since the Unix epoch
+ * (empty: none) and its URL, separated by spaces.
  */
 export function encodeEntry(code: string, target: Target | undefined): string {
   if (target === undefined) return withChecksum(NEGATIVE, code)

@@ -1,6 +1,6 @@
-// The shared link cache in Redis: readers fill it with a lease, writers invalidate it. Each step is
-// one atomic command, so it is correct for any number and speed of processes;
-// test/model/cache.test.ts verifies it. Never reads from replicas.
+// The shared link cache in Redis: a reader that holds the lease of a code fills it, and writers
+// invalidate it. Each step is one atomic command, so the cache is correct for any number of
+// processes, even slow ones; test/model/cache.test.ts verifies it. Never reads from replicas.
 import { randomUUID } from 'node:crypto'
 import { type CacheResult, type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'
 import {

@@ -20,7 +20,7 @@ const REFUND_US_MIN = 100_000
 /** The refunds of a group's hits in a denied call; adds them to `remaining` in `decisions`. */
 export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterUpdate[] {
   const { places, updates, decisions: decided } = group
-  if (isDenied(updates, decided)) return [] // the group has counted nothing
+  if (isDenied(updates, decided)) return [] // the group has counted nothing that is refunded
   return updates.flatMap((update, at): CounterUpdate[] => {
     const [decision, place] = [decided[at], places[at]]
     if (decision?.admitted !== true || place === undefined) return []

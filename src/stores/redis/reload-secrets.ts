@@ -17,8 +17,8 @@ export type OnReload = (problem?: Error) => void
 /** Rejected commands that arrive within this time after an authentication share its result. */
 const RENEW_EVERY_MS = 20
 
-/** Whether Redis rejected the credentials, received none, or denied them a command. */
-export function isRejection(error: unknown): boolean {
+/** Whether Redis rejected the credentials, requires some, or denied them a command. */
+export function isCredentialError(error: unknown): boolean {
   return error instanceof Error && /\b(?:NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)
 }
 
@@ -99,7 +99,7 @@ export class SecretReloads {
     if (this.#isStopped) return Promise.resolve(false)
     if (this.#renewing !== undefined) return this.#renewing
     if (this.#isRenewed()) return Promise.resolve(this.#renewed.isAccepted)
-    if (!this.#readFiles() && isDenial(error) && this.#secrets.denyCommand()) {
+    if (!this.#readFiles() && isDenial(error) && this.#secrets.noteDeniedCommand()) {
       this.#reject(maskError(error))
     }
     this.#renewing = this.#authenticate()
@@ -152,11 +152,12 @@ export class SecretReloads {
   }
 
   #handleError(error: Error, node: Redis): void {
-    if (this.#isStopped || !isRejection(error)) return
+    if (this.#isStopped || !isCredentialError(error)) return
     // A rejection by the sentinels concerns their own credentials: those of Redis stay in use.
     const isOfSentinels = error.message.startsWith('All sentinels')
     if (this.#readFiles()) void this.#authenticate()
-    else if (!isOfSentinels && this.#secrets.rejectHandshake(node)) this.#reject(maskError(error))
+    else if (!isOfSentinels && this.#secrets.noteRejectedHandshake(node))
+      this.#reject(maskError(error))
   }
 
   /** Called at each poll: Redis may accept credentials that it has rejected before. */
@@ -165,7 +166,7 @@ export class SecretReloads {
     if (this.#secrets.isPreviousInUse()) {
       if (this.#renewing !== undefined || this.#isRenewed()) return // the next poll retries
       this.#renewed.atMs = -Infinity // a later denial must not share the earlier result
-      this.#isRetryingCurrent = this.#secrets.tryCurrent() || this.#isRetryingCurrent
+      this.#isRetryingCurrent = this.#secrets.clearDenialOfCurrent() || this.#isRetryingCurrent
       void this.#authenticate()
     } else if (this.#isRetryingCurrent) {
       this.#isRetryingCurrent = false
@@ -174,7 +175,7 @@ export class SecretReloads {
   }
 }
 
-/** Runs a task once at a time; the calls during a run share the next one. */
+/** Runs a task, but not concurrently: all calls during a run share the run that follows it. */
 function oneAtATime<T>(task: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   let next: Promise<T> | undefined
@@ -195,7 +196,7 @@ function oneAtATime<T>(task: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Reports each problem once, and when Redis accepts secrets that changed or that it rejected. */
+/** Reports each problem once, and each acceptance of secrets that were changed or rejected. */
 function createReports(onReload: OnReload) {
   let isPending = false
   let reported: string | undefined

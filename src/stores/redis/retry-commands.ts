@@ -1,15 +1,15 @@
-// Retries the commands that fail because credentials rotate: Redis rejects the old ones, or closes
-// the connections that use them. A retried command may count hits twice: if Redis closes a
+// Retries commands that may have failed because credentials rotate: Redis rejects the old ones, or
+// closes the connections that use them. A retried command may count hits twice: if Redis closes a
 // connection, it is unknown whether Redis has executed the commands in flight.
 import { Cluster, type Redis } from 'ioredis'
 import { within } from '../../resilience/deadline.ts'
 import { RECONNECT_MS_MAX, type RedisConnectionOptions } from './connection-options.ts'
-import { isRejection, type SecretReloads } from './reload-secrets.ts'
+import { isCredentialError, type SecretReloads } from './reload-secrets.ts'
 
 /** How a command is retried. */
 export interface RetryOptions {
   /** Whether the command may be sent twice. @default true */
-  readonly isRetried?: boolean
+  readonly isRetryable?: boolean
   /** When its call started, in ms of `performance.now()`. @default now */
   readonly startedMs?: number
 }
@@ -44,8 +44,8 @@ export function retryCommands(given: {
   let isStopped = false
   /** Waits until a retry can succeed; returns whether to retry. Rejects with `error` on timeout. */
   const mayRetry = async (error: unknown, leftMs: () => number): Promise<boolean> => {
-    if (leftMs() <= 0 || !(isRejection(error) || isLoss(error))) return false
-    const recovery = isRejection(error) ? reloads.renew(error) : untilReady().then(() => true)
+    if (leftMs() <= 0 || !(isCredentialError(error) || isLoss(error))) return false
+    const recovery = isCredentialError(error) ? reloads.renew(error) : untilReady().then(() => true)
     return (await within(leftMs(), recovery, () => error as Error)) && leftMs() > 0
   }
   const sendAndRetry = async <T>(send: () => Promise<T>, leftMs: () => number): Promise<T> => {
@@ -62,8 +62,8 @@ export function retryCommands(given: {
   }
   return {
     isReconnecting,
-    async run(send, { isRetried = true, startedMs = performance.now() } = {}) {
-      if (!isRetried) return send()
+    async run(send, { isRetryable = true, startedMs = performance.now() } = {}) {
+      if (!isRetryable) return send()
       const leftMs = () => (isStopped ? 0 : startedMs + retryMsMax - performance.now())
       if (isReconnecting()) {
         await untilReady()
@@ -135,7 +135,8 @@ const LOSSES = [
   'Reached the max retries',
   'Connection is closed',
   "Stream isn't writeable",
-  // The target of a redirection was lost; the last error may also be the redirection itself.
+  // The node to which the Cluster redirected was lost. The message ends with the last error, which
+  // can be that loss or the redirection.
   'Too many Cluster redirections',
 ]
 

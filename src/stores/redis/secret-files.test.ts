@@ -130,7 +130,9 @@ test.each(['redis://:two@g:1', 'redis://:two@h:1/2', 'rediss://:two@h:1'])(
     fileOf('url', 'nonsense')
     for (const { secretFiles } of opened) {
       expect(problemsOf(() => secretFiles?.read())).toEqual([
-        expect.stringMatching(/^REDIS_URL must be .*: current value is hidden$/),
+        expect.stringMatching(
+          /^the file of REDIS_URL_FILE must contain .*: current value is hidden$/,
+        ),
       ])
     }
   },

@@ -24,20 +24,20 @@ export function secretFileSetting(name: string): Setting<string | undefined> {
 
 /** The secret in the file that the setting `name` names; appends to `problems`. */
 export function readSecret(name: string, file: string, problems: string[]): string | undefined {
-  const { text, problem } = readBounded(file)
-  if (problem !== undefined) problems.push(`${name} must name ${problem}: current value is ${file}`)
+  const { text, allowed } = readBounded(file)
+  if (allowed !== undefined) problems.push(`${name} must name ${allowed}: current value is ${file}`)
   return text
 }
 
-function readBounded(file: string): { text?: string; problem?: string } {
+function readBounded(file: string): { text?: string; allowed?: string } {
   try {
     const stats = statSync(file)
-    if (!stats.isFile()) return { problem: 'a readable file' }
-    if (stats.size > BYTES_MAX) return { problem: `a file of at most ${BYTES_MAX} bytes` }
+    if (!stats.isFile()) return { allowed: 'a readable file' }
+    if (stats.size > BYTES_MAX) return { allowed: `a file of at most ${BYTES_MAX} bytes` }
     const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
-    return text === '' ? { problem: 'a file that is not empty' } : { text }
+    return text === '' ? { allowed: 'a file that is not empty' } : { text }
   } catch {
-    return { problem: 'a readable file' }
+    return { allowed: 'a readable file' }
   }
 }
 
@@ -98,7 +98,7 @@ export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
   if (hasCert !== (config.REDIS_TLS_CLIENT_KEY !== undefined)) {
     const [given, missing] = hasCert ? ['CERT', 'KEY'] : ['KEY', 'CERT']
     problems.push(
-      `REDIS_TLS_CLIENT_${missing} is required if REDIS_TLS_CLIENT_${given} is set: a file`,
+      `REDIS_TLS_CLIENT_${missing} (a file) is required if REDIS_TLS_CLIENT_${given} is set`,
     )
   }
   const ca = pemOf('REDIS_TLS_CACERT')

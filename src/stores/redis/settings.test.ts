@@ -74,7 +74,7 @@ test('every problem has one line without secrets', () => {
     REDIS_TLS_CLIENT_KEY: noPem,
   }
   expect(problemsOf(secret)).toEqual([
-    'REDIS_TLS_CLIENT_CERT is required if REDIS_TLS_CLIENT_KEY is set: a file',
+    'REDIS_TLS_CLIENT_CERT (a file) is required if REDIS_TLS_CLIENT_KEY is set',
     'REDIS_TLS_CACERT must name a readable file in PEM: current value is /nowhere',
     `REDIS_TLS_CLIENT_KEY must name a readable file in PEM: current value is ${noPem}`,
     'REDIS_AUTH is set, and REDIS_URL also contains a password: remove one',

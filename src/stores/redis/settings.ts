@@ -59,7 +59,7 @@ export const redisSettings = {
     'whether the health check fails while Redis is unavailable',
     false,
   ),
-  CACHE_KEY_PREFIX: stringSetting('prefix of each key in Redis', ''),
+  CACHE_KEY_PREFIX: stringSetting("prefix of each counter's key in Redis", ''),
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
 /** Values of `redisSettings`. */
@@ -92,7 +92,7 @@ export function planRedis(config: RedisConfig): RedisPlan {
 }
 
 /** The check of the settings that depend on each other, and of their files. */
-export const redisFiles = fileSettings(redisSettings, planRedis)
+export const redisFileChecks = fileSettings(redisSettings, planRedis)
 
 /** Derives the options of one server. Throws ConfigError. */
 function planConnection(config: RedisConfig, prefix: Prefix): RedisConnectionOptions {
@@ -127,14 +127,15 @@ function connectionOf(
   const socketType = config[`${prefix}SOCKET_TYPE`]
   const [url, auth, sentinelAuth] = [secretOf('URL'), secretOf('AUTH'), secretOf('SENTINEL_AUTH')]
   const form = targetForm(type, socketType)
+  const isFile = config[`${prefix}URL_FILE`] !== undefined
   if (url === undefined) {
-    const isFile = config[`${prefix}URL_FILE`] !== undefined
     if (!isFile) problems.push(`${prefix}URL is required: ${form}`)
     return undefined
   }
   const parsed = parseTarget(url, { type, socketType })
   if (parsed === undefined) {
-    problems.push(`${prefix}URL must be ${form}: current value is hidden`)
+    const subject = isFile ? `the file of ${prefix}URL_FILE must contain` : `${prefix}URL must be`
+    problems.push(`${subject} ${form}: current value is hidden`)
     return undefined
   }
   if (auth !== undefined && parsed.auth !== undefined) {

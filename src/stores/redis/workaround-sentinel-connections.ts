@@ -1,6 +1,7 @@
-// Workaround for ioredis 6.0, whose internal connections to sentinels are not configurable: closing
-// waits 2 s for the sentinel, which delays process exit, every failed attempt is printed to stderr,
-// and the failover detector reconnects with the credentials that the connector had at first.
+// Workaround for ioredis 6.0, whose internal connections to sentinels are not configurable:
+// - closing waits 2 s for the sentinel, which delays process exit;
+// - every failed attempt is printed to stderr;
+// - the failover detector reconnects with the credentials that the connector had at first.
 import { type Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 
 /** The member of the driver that is patched: it creates these connections. */

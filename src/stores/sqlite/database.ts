@@ -132,7 +132,7 @@ export function unusableFolder(dataDir: string, error: unknown): OperatorError {
 function lockFolder(dataDir: string, watch: StoreObserver): DatabaseSync {
   let lock: DatabaseSync | undefined
   try {
-    for (const found of restrictAccess(dataDir)) watch.tightened(found)
+    for (const found of restrictAccess(dataDir)) watch.restricted(found)
     lock = new DatabaseSync(join(dataDir, 'lock.db'))
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     return lock

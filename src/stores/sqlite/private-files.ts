@@ -23,7 +23,7 @@ const databaseFile = /^(lock|curtail)\.db(-(wal|shm|journal))?$/
 const ownedByFileSystem = 'lost+found'
 
 /** A path that other users could access; `reason`: why its mode was not changed. */
-export interface Tightened {
+export interface RestrictedPath {
   readonly path: string
   /** The access bits found, in octal. */
   readonly mode: string
@@ -35,7 +35,7 @@ export interface Tightened {
  * others from existing ones and returns them. A folder that also holds other files keeps its mode,
  * because other users may need access. Throws the errors of the file system.
  */
-export function restrictAccess(folder: string): readonly Tightened[] {
+export function restrictAccess(folder: string): readonly RestrictedPath[] {
   createFolder(folder, FOLDER_MODE)
   const names = readdirSync(folder)
   const foreign = names.find((name) => !databaseFile.test(name) && name !== ownedByFileSystem)
@@ -49,7 +49,7 @@ export function restrictAccess(folder: string): readonly Tightened[] {
 }
 
 /** Removes access by group and others, unless `reason` prevents it. */
-function tighten(path: string, allowed: number, reason?: string): readonly Tightened[] {
+function tighten(path: string, allowed: number, reason?: string): readonly RestrictedPath[] {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return [] // a journal that SQLite has just deleted
   const bits = found.mode & ACCESS_BITS

@@ -2,8 +2,8 @@
 import type { SweptStore } from '../../links/link-store.ts'
 import {
   dayOf,
-  firstIdAt,
-  firstIdOfDay,
+  idBoundAt,
+  idBoundOfDay,
   receivedAtMs,
   type Report,
   REPORT_TTL_MS,
@@ -30,17 +30,17 @@ export function createSqliteReportStore(
   return {
     async insert(report) {
       const day = dayOf(receivedAtMs(report.id))
-      const bounds = { dayId: firstIdOfDay(day), nextDayId: firstIdOfDay(day + 1), perDayMax }
+      const bounds = { dayId: idBoundOfDay(day), nextDayId: idBoundOfDay(day + 1), perDayMax }
       const stored = await db.writer.run('insertReport', { ...report, ...bounds })
       return stored === undefined ? 'full' : 'stored'
     },
-    find: (id) => findReport({ id, fromId: firstIdAt(oldestMs()) }),
+    find: (id) => findReport({ id, fromId: idBoundAt(oldestMs()) }),
     list({ before = AFTER_EVERY_ID, sinceMs = 0, max }) {
-      const fromId = firstIdAt(Math.max(sinceMs, oldestMs()))
+      const fromId = idBoundAt(Math.max(sinceMs, oldestMs()))
       return listReports({ before, fromId, max })
     },
     async deleteExpired({ beforeMs, max }) {
-      const sweep = { fromId: firstIdAt(beforeMs - REPORT_TTL_MS), max }
+      const sweep = { fromId: idBoundAt(beforeMs - REPORT_TTL_MS), max }
       return integerOf((await db.writer.run('deleteExpiredReports', sweep))?.['deleted'])
     },
   }

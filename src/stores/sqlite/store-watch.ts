@@ -2,7 +2,7 @@
 // one when it recovers, for any number of calls between them.
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../telemetry/log.ts'
-import type { Tightened } from './private-files.ts'
+import type { RestrictedPath } from './private-files.ts'
 
 /** A side of the database: the writer thread, or the reader of the main thread. */
 type Side = 'write' | 'read'
@@ -16,7 +16,7 @@ export interface StoreObserver {
   /** The writer thread has stopped unexpectedly: all later writes fail. */
   writerStopped(error: Error): void
   /** Other users could access this file or folder of the database. */
-  tightened(found: Tightened): void
+  restricted(found: RestrictedPath): void
 }
 
 /** The default: ignores everything. */
@@ -24,7 +24,7 @@ export const noObserver: StoreObserver = {
   succeeded: () => undefined,
   failed: () => undefined,
   writerStopped: () => undefined,
-  tightened: () => undefined,
+  restricted: () => undefined,
 }
 
 /** An observer that keeps the observed state. */
@@ -55,7 +55,7 @@ export function createStoreWatch(deps: {
       log.error({ side, reason }, 'store unavailable')
     },
     writerStopped: deps.onWriterStopped,
-    tightened(found) {
+    restricted(found) {
       if (found.reason === undefined) log.warn(found, 'access by others removed from DATA_DIR')
       else log.warn(found, 'cannot remove access by others from DATA_DIR')
     },

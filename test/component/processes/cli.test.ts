@@ -11,7 +11,7 @@ import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
 const START_MS_MAX = 30_000
-const TEST_MS_MAX = 30_000
+const TEST_MS_MAX = 60_000
 const target = 'https://example.com/'
 const token = 'a-token-of-some-length'
 
@@ -112,7 +112,7 @@ const failures: Record<string, [args: string, env: Record<string, string>, expec
   'the link does not exist': ['link show unknown', {}, /404.*No record/],
   'the link to disable does not exist': ['link disable unknown', {}, /404/],
   'the link to delete does not exist': ['link delete unknown --json', {}, /404/],
-  'it is not a limiter': ['limit reset d k=v', {}, /404.*; ADMIN_URL must be that of a limiter /],
+  'it is not a limiter': ['limit reset d k=v', {}, /404.*must be the admin URL of a limiter /],
   'the token is wrong': ['pool status', { ADMIN_TOKEN: 'x'.repeat(16) }, /401.*ADMIN_TOKEN/],
 }
 

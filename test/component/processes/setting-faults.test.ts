@@ -28,11 +28,11 @@ const ofCassandra = [
   /^curtail: CASSANDRA_CONTACT_POINTS must be .*: current value is "a b"$/,
   /^curtail: CASSANDRA_PORT must be .*: current value is "0"$/,
   new RegExp(`^curtail: CASSANDRA_TLS_CA ${PEM}$`),
-  /^curtail: CASSANDRA_PASSWORD is required if CASSANDRA_USERNAME is set: a string$/,
+  /^curtail: CASSANDRA_PASSWORD \(a string\) is required if CASSANDRA_USERNAME is set$/,
 ]
 const ofRedis = [
   /^curtail: REDIS_URL is required: /,
-  /^curtail: REDIS_TLS_CLIENT_KEY is required if REDIS_TLS_CLIENT_CERT is set: a file$/,
+  /^curtail: REDIS_TLS_CLIENT_KEY \(a file\) is required if REDIS_TLS_CLIENT_CERT is set$/,
   new RegExp(`^curtail: REDIS_TLS_CLIENT_CERT ${PEM}$`),
 ]
 const ofAddress = [/^curtail: BASE_URL is required: /]

@@ -6,7 +6,7 @@ import { RejectedWriteError } from '../../../src/resilience/store-error.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { createCassandraLinkStore } from '../../../src/stores/cassandra/link-store.ts'
 import { openCassandra } from '../../../src/stores/cassandra/client.ts'
-import { profilesOf, statementRuns } from '../../../src/stores/cassandra/statement-kinds.ts'
+import { profilesOf, kindOptions } from '../../../src/stores/cassandra/statement-kinds.ts'
 import { createBatchImporter } from '../../../src/transfer/import-batch.ts'
 import {
   type OpenedCassandra,
@@ -92,6 +92,6 @@ test('a page that takes 6 s is returned', async () => {
 test('each timeout of a page is longer than that of the component that it calls', () => {
   const profile = profilesOf({ isGlobal: false }).find(({ name }) => name === 'page-read')
   const attemptMs = profile?.readTimeout ?? 0
-  const timeouts = [RANGE_MS_MAX, attemptMs, statementRuns['page-read'].deadlineMs, PAGE_MS_MAX]
+  const timeouts = [RANGE_MS_MAX, attemptMs, kindOptions['page-read'].deadlineMs, PAGE_MS_MAX]
   expect(timeouts).toEqual([...new Set(timeouts)].sort((one, other) => one - other))
 })

@@ -143,7 +143,9 @@ test('migrate uses TLS if a CA is configured, and rejects the certificate of ano
   expect(trusted).toMatchObject({ exitCode: 0, stderr: '' })
   const untrusted = await migrate({ CASSANDRA_TLS_CA: other })
   expect(untrusted.exitCode).toBe(1)
-  expect(untrusted.stderr).toMatch(/^curtail: TLS with Cassandra failed: .*\(CASSANDRA_TLS_CA\)\n$/)
+  expect(untrusted.stderr).toMatch(
+    /^curtail: TLS with Cassandra failed: .*: check CASSANDRA_TLS_CA\n$/,
+  )
 })
 
 test('migrate waits for a node that is down, and then migrates', async () => {

@@ -260,12 +260,13 @@ test('timed-out requests of one kind are bounded, and do not mark the node as do
     const all = Array.from({ length: TIMED_OUT_MAX }, () => own.find('none'))
     const reads = await Promise.allSettled(all)
     const errors = reads.map((read) => ('reason' in read ? String(read.reason) : 'found'))
-    expect([...new Set(errors)]).toEqual(['StoreError: Cassandra did not respond (majority-read)'])
+    const incomplete = 'StoreError: Cassandra did not complete the statement (majority-read)'
+    expect([...new Set(errors)]).toEqual([incomplete])
     await expect(own.find('none')).rejects.toMatchObject({
-      message: 'too many requests in flight to Cassandra (majority-read)',
+      message: 'too many statements timed out and have no response yet (majority-read)',
       outcome: 'not-done',
     })
-    await expect(own.findOnReplica('none')).rejects.toThrow('did not respond (replica-read)')
+    await expect(own.findOnReplica('none')).rejects.toThrow('did not complete the statement')
     await sleep(NODE_CHECK_MS)
   } finally {
     node.cluster.node(0).resume()

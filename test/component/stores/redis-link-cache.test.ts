@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { StoreError } from '../../../src/resilience/store-error.ts'
 import {
   COMMAND_MS_MAX,
-  COMMANDS_IN_FLIGHT_MAX,
+  CALLS_IN_FLIGHT_MAX,
 } from '../../../src/stores/redis/link-cache-commands.ts'
 import { freePort } from '../../dependencies/free-ports.ts'
 import {
@@ -111,13 +111,13 @@ describe('calls', () => {
     const opened = await openReadyCache(url)
     server.stop()
     try {
-      const calls = Array.from({ length: COMMANDS_IN_FLIGHT_MAX }, () =>
+      const calls = Array.from({ length: CALLS_IN_FLIGHT_MAX }, () =>
         opened.cache.invalidate('code'),
       )
       const settled = Promise.allSettled(calls)
       const { error } = await failureOf(opened.cache.invalidate('code'))
       expect(error.message).toBe(
-        `${String(COMMANDS_IN_FLIGHT_MAX)} commands are already waiting for the link cache`,
+        `${String(CALLS_IN_FLIGHT_MAX)} calls are already waiting for the link cache`,
       )
       expect((await settled).every(({ status }) => status === 'rejected')).toBe(true)
     } finally {

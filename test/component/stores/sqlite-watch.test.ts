@@ -24,7 +24,7 @@ async function openWatched() {
     succeeded: (side) => events.push(`${side} succeeded`),
     failed: (side, reason) => events.push(`${side} failed: ${reason}`),
     writerStopped: (error) => events.push(`writer stopped: ${error.message}`),
-    tightened: ({ path }) => events.push(`tightened: ${path}`),
+    restricted: ({ path }) => events.push(`restricted: ${path}`),
   })
   cleanUps.push(() => db.close())
   const other = new DatabaseSync(join(dataDir, 'curtail.db'))

@@ -1,7 +1,7 @@
 // Reports in memory: for tests, and as the simplest reference for a store of reports.
 import {
   dayOf,
-  firstIdAt,
+  idBoundAt,
   receivedAtMs,
   type Report,
   REPORT_TTL_MS,
@@ -16,7 +16,7 @@ export function createMemoryReportStore(
 ): ReportStore {
   const stored = new Map<string, Report>()
   const current = () => {
-    const oldestId = firstIdAt(nowMs() - REPORT_TTL_MS)
+    const oldestId = idBoundAt(nowMs() - REPORT_TTL_MS)
     return [...stored.values()].filter(({ id }) => id >= oldestId)
   }
   return {
@@ -29,7 +29,7 @@ export function createMemoryReportStore(
     },
     find: (id) => Promise.resolve(current().find((report) => report.id === id)),
     list({ before = '~', sinceMs = 0, max }) {
-      const listed = current().filter(({ id }) => id < before && id >= firstIdAt(sinceMs))
+      const listed = current().filter(({ id }) => id < before && id >= idBoundAt(sinceMs))
       const newestFirst = listed.toSorted((a, b) => (a.id < b.id ? 1 : -1))
       return Promise.resolve(newestFirst.slice(0, max))
     },

@@ -2,9 +2,9 @@
 import { expect, test } from '@jest/globals'
 import type { Pool } from '../codes/pool.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { watchPools } from './watch-pools.ts'
+import { createPoolReporter } from './pool-reporter.ts'
 
-function watched() {
+function createReporter() {
   const metrics = createMetrics()
   const clock = { nowMs: 0 }
   const none = { writerId: null, secretFingerprint: 'f' }
@@ -13,18 +13,18 @@ function watched() {
     rows: Pool[]
     marks: { lowWater: number | null; target: number | null }
   } = { rows: [row], marks: { lowWater: 20_000, target: 40_000 } }
-  const watch = watchPools({
+  const reporter = createPoolReporter({
     readPools: () => Promise.resolve(source.rows),
     marksOf: () => source.marks,
     metrics,
     nowMs: () => clock.nowMs,
   })
-  return { watch, clock, source, row, metrics }
+  return { reporter, clock, source, row, metrics }
 }
 
 test('a pool without claims never becomes empty', async () => {
-  const { watch } = watched()
-  expect(await watch.report()).toEqual([
+  const { reporter } = createReporter()
+  expect(await reporter.report()).toEqual([
     {
       pool: 'p',
       level: 40_000,
@@ -37,29 +37,29 @@ test('a pool without claims never becomes empty', async () => {
 })
 
 test('the rate is measured between two samples; a report adds a sample', async () => {
-  const { watch, clock, source, row } = watched()
-  watch.record([row])
+  const { reporter, clock, source, row } = createReporter()
+  reporter.record([row])
   clock.nowMs += 100_000
   source.rows = [{ ...row, claimed: 10 }]
-  expect(await watch.report()).toMatchObject([
+  expect(await reporter.report()).toMatchObject([
     { level: 30_000, claimRate: 100, secondsToEmpty: 300 },
   ])
 })
 
 test('each pool has its own rate', async () => {
-  const { watch, clock, source, row } = watched()
-  watch.record([row, { ...row, pool: 'q', claimed: 20 }])
+  const { reporter, clock, source, row } = createReporter()
+  reporter.record([row, { ...row, pool: 'q', claimed: 20 }])
   clock.nowMs += 100_000
   source.rows = [row, { ...row, pool: 'q', claimed: 30 }]
-  expect(await watch.report()).toMatchObject([
+  expect(await reporter.report()).toMatchObject([
     { pool: 'p', claimRate: 0 },
     { pool: 'q', claimRate: 100 },
   ])
 })
 
 test('the level and the low-water mark are exported as metrics', async () => {
-  const { watch, metrics, row } = watched()
-  watch.record([row])
+  const { reporter, metrics, row } = createReporter()
+  reporter.record([row])
   const series = (value: number) => [{ labels: { pool: 'p' }, value }]
   expect((await metrics.poolLevel.get()).values).toEqual(series(40_000))
   expect((await metrics.poolLowWater.get()).values).toEqual(series(20_000))
@@ -67,7 +67,7 @@ test('the level and the low-water mark are exported as metrics', async () => {
 })
 
 test('a pool without a configured target has no marks', async () => {
-  const { watch, source } = watched()
+  const { reporter, source } = createReporter()
   source.marks = { lowWater: null, target: null }
-  expect(await watch.report()).toMatchObject([{ level: 40_000, lowWater: null, target: null }])
+  expect(await reporter.report()).toMatchObject([{ level: 40_000, lowWater: null, target: null }])
 })

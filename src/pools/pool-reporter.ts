@@ -24,21 +24,21 @@ interface ConfiguredMarks {
   readonly target: number | null
 }
 
-/** The watch of the pools of a store. */
-export interface PoolWatch<P extends Pool> {
+/** Reports the state of the pools of a store. */
+export interface PoolReporter<P extends Pool> {
   /** Records rows that were just read. */
   readonly record: (rows: readonly P[]) => void
   /** Reads the pools, records them, and returns their state. Throws StoreError. */
   readonly report: () => Promise<readonly PoolStatus[]>
 }
 
-/** Creates a watch of all pools of a store, which are few. */
-export function watchPools<P extends Pool>(deps: {
+/** Creates the reporter of all pools of a store. */
+export function createPoolReporter<P extends Pool>(deps: {
   readonly readPools: () => Promise<readonly P[]>
   readonly marksOf: (row: P) => ConfiguredMarks
   readonly metrics: Pick<Metrics, 'poolClaimed' | 'poolLevel' | 'poolLowWater'>
   readonly nowMs: Clock
-}): PoolWatch<P> {
+}): PoolReporter<P> {
   const { metrics, marksOf } = deps
   const samples = new Map<string, ClaimSample[]>()
   const record = (rows: readonly P[]) => {
