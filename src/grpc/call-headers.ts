@@ -61,7 +61,7 @@ class RawHeaders {
   traceparent: string | undefined
 }
 
-/** Parses the fields of a call; `undefined`: they exceed the size limit. */
+/** Parses the fields of a call; `fields` is undefined if they exceed the size limit. */
 export function parseCallHeaders(
   fields: readonly HeaderField[] | undefined,
 ): CallHeaders | HeaderFault {

@@ -35,8 +35,8 @@ export interface GrpcServeDeps extends CallDeps {
 }
 
 /**
- * Maximum number of connections, including those in a TLS handshake. It is higher than the bound of
- * the transport, which is fairer and therefore takes effect first.
+ * Maximum number of connections, including those in a TLS handshake. It is higher than the
+ * transport's bound, which rejects connections fairly and must therefore take effect first.
  */
 const CONNECTIONS_MAX = 5000
 const CLOSE_MS_MAX = 4000

@@ -45,7 +45,7 @@ async function handleCall({ decide, onDefect }: CallDeps, message: Buffer): Prom
   }
 }
 
-/** The message without lone surrogates, which would crash the process when gRPC encodes them. */
+/** The truncated message; a lone surrogate, such as half of a truncated pair, becomes U+FFFD. */
 function detailsOf(error: LimitRequestError): string {
   return error.message.slice(0, DETAILS_CHARACTERS_MAX).toWellFormed()
 }

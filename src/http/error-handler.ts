@@ -4,7 +4,7 @@ import type { Log } from '../telemetry/log.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 
-/** The error handler of every Express app: 500, or 404 for an escape that does not decode. */
+/** The error handler of every Express app: 500, or 404 for a path with invalid percent-encoding. */
 export function errorHandler(deps: { baseUrl: string; log: Log }) {
   return (error: unknown, req: Request, res: Response, next: NextFunction): void => {
     if (error instanceof URIError && !res.headersSent) {

@@ -2,10 +2,11 @@
 import type * as z from 'zod'
 import type { FieldFault, Problem } from './problem.ts'
 
-/** What a body may have. */
+/** What is allowed in a body, for the details of its faults. */
 export interface BodyRule {
+  /** The names of the allowed members. */
   readonly members: readonly string[]
-  /** A sentence about the body itself. */
+  /** What the body itself must be, as a complete sentence. */
   readonly body: string
 }
 

@@ -2,9 +2,12 @@
 // kernel resets a connection with unread bytes, which can discard the response.
 import type { Duplex } from 'node:stream'
 
-/** Bounds on the bytes and the time that are discarded after the last response. */
+/** Maximum input that is discarded after the last response. */
 const DISCARDED_BYTES_MAX = 64 * 1024
-/** Also the time that a body of bounded length has to complete after its response. */
+/**
+ * Maximum time for which input is discarded; also the time that a body of bounded length has to
+ * complete after its response.
+ */
 export const DISCARD_MS_MAX = 2000
 
 const closing = new WeakSet<Duplex>()

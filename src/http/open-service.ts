@@ -37,8 +37,9 @@ interface ServiceOptions {
 }
 
 /**
- * Both ports drain within this time, the admin port last: its `/readyz` reports the drain, and an
- * operator's change takes more than a second. The rest of the 7 s is for the steps of `onStop`.
+ * Both ports drain within this time. The admin port drains last, so that `/readyz` reports the
+ * drain, and a change of a link, which takes more than a second, can complete. The rest of the 7 s
+ * of a stop (../process/stop.ts) is for the steps of `onStop`.
  */
 const DRAINS_MS_MAX = 4000
 const ADMIN_DRAIN_MS_MIN = 500

@@ -54,7 +54,7 @@ const TIMEOUT_CHECK_MS = 1000
 const STALL_MS_MAX = 21_000
 /** A check after more than this many intervals is overdue. */
 const OVERDUE_INTERVALS = 1.2
-/** While draining: the idle time after which connections close, and the deadline. */
+/** Time from the start of a drain until idle connections are closed, and until all are. */
 const DRAIN_IDLE_MS = 1000
 const DRAIN_MS_MAX = 3500
 const DRAIN_CHECK_MS = 50

@@ -28,8 +28,8 @@ export interface ClusterAccess {
   /** The namespace of this process. */
   readonly namespace: string
   /**
-   * Reads credentials, or returns recent ones. Throws if a file cannot be read. Has no deadline: a
-   * plugin of a kubeconfig that hangs fails the liveness probe, because calls hang with it.
+   * Reads credentials, or returns recent ones. Throws if a file cannot be read. Has no deadline:
+   * if a plugin of a kubeconfig hangs, calls hang, and the liveness probe fails.
    */
   readonly read: () => Promise<Credentials>
   /** Discards the credentials, after the server has rejected the token. */

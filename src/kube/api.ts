@@ -1,5 +1,5 @@
 // Calls to the Kubernetes API: JSON requests with a deadline, and streams of lines. Every failure
-// is a KubeError; this module does not retry.
+// is a KubeError; this module does not retry. No deadline covers the transport's credential read.
 import type { Metrics } from '../telemetry/metrics.ts'
 import { messageOf } from '../resilience/message-of.ts'
 import { errorOfStatus, KubeError } from './kube-error.ts'

@@ -1,5 +1,5 @@
 // A fence around the API server: rejects writes unless this replica leads. Checked before each
-// call, so a process that stalled longer than the Lease cannot write.
+// call, so a process that stalled longer than the Lease starts no further write.
 import type { KubeApi } from './api.ts'
 import { KubeError } from './kube-error.ts'
 

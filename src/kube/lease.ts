@@ -30,7 +30,7 @@ export interface LeaseOptions {
 interface LeaseTimes {
   /** Time without a renewal after which another candidate may acquire the Lease. */
   readonly leaseDurationMs: number
-  /** Time without a renewal after which a leader loses leadership; shorter than the Lease. */
+  /** Time without a renewal after which a leader loses leadership; less than `leaseDurationMs`. */
   readonly renewDeadlineMs: number
   /** Pause between two attempts to acquire or renew. */
   readonly retryPeriodMs: number
@@ -41,7 +41,7 @@ const TIMES: LeaseTimes = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, re
 const JITTER_MAX = 1.2
 const RELEASE_MS_MAX = 1000
 const RELEASE_ATTEMPTS_MAX = 2
-/** An iteration (one pause and at most two calls) that takes longer hangs. */
+/** An iteration (one pause and at most two calls) that takes longer counts as stuck. */
 const ITERATION_MS_MAX = 60_000
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' } as const
 
@@ -74,7 +74,7 @@ export interface Election {
   readonly renew: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
   /** Whether this candidate leads; until its renew deadline no other candidate can. */
   readonly isLeading: () => boolean
-  /** Whether `acquire` or `renew` hangs; a defect, because every call has a deadline. */
+  /** Whether `acquire` or `renew` hangs: because of a defect, or in `ClusterAccess.read`. */
   readonly isStuck: () => boolean
   /** Releases the Lease, so that other candidates need not wait; never rejects with KubeError. */
   readonly release: () => Promise<void>

@@ -53,13 +53,13 @@ export interface Reflector {
   readonly cancelRefresh: () => void
   /** Whether all objects have been listed at least once. */
   readonly hasSynced: () => boolean
-  /** Whether the loop hangs; a defect, because pages, lines and pauses have deadlines. */
+  /** Whether the loop hangs: because of a defect, or in `ClusterAccess.read`. */
   readonly isStuck: () => boolean
 }
 
 const IDLE_MS_MAX = 90_000
 const WATCH_SECONDS_MIN = 300
-/** After this time without a page, a line or a new iteration, the reflector hangs. */
+/** After this time without a page, a line or a new iteration, the reflector counts as stuck. */
 const ITERATION_MS_MAX = 300_000
 /** A watch that closes sooner without an event has failed. */
 const WATCH_MS_MIN = 1000

@@ -1,5 +1,5 @@
-// Runs the controllers of a process: all of them watch, and lead once it has acquired the Lease.
-// A defect, or lost leadership, exits the process.
+// Runs the controllers of a process: all of them watch, and lead once the process has acquired
+// the Lease. A defect, or lost leadership, exits the process.
 import type { Process } from '../process/open-process.ts'
 import { OperatorError } from '../process/role.ts'
 import { runInBackground } from '../resilience/background.ts'

@@ -75,7 +75,7 @@ export interface Algorithm {
   readonly denyConsumesByDefault: boolean
   /** Maximum hits of a limit; at most REQUESTS_MAX. */
   readonly maxRequests: number
-  /** Why the algorithm cannot count this limit, as `cannot …`; `undefined` if it can. */
+  /** Why the algorithm does not support this limit, as `cannot …`; `undefined` if it does. */
   checkLimit(limit: Limit): string | undefined
   /** The numbers that its script reads as `limit[1]`, `limit[2]`…; cached for each limit. */
   scriptNumbers(limit: Limit): readonly number[]

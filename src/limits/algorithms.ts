@@ -1,5 +1,5 @@
 // The list of all algorithms that rules may name. The contract suite, the script of Redis and the
-// validation of rules are derived from it. No other file names an algorithm.
+// validation of rules are derived from it. Besides it, only an algorithm's own files name it.
 import type { Algorithm } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { leakyBucket } from './leaky-bucket.ts'

@@ -1,5 +1,6 @@
 // Decodes a RateLimitConfig of an xDS server into the tree that a rule file has, so that the checks
-// of rule files apply. A node's `line` is its number; faults show its path in the message.
+// of rule files apply. A resource has no lines: `line` is the sequential number of a node. Faults
+// show the node's path, which NodePaths renders from this number.
 import { WireError, WireReader } from '../protobuf/wire-reader.ts'
 import * as tags from '../protobuf/config-tags.ts'
 import { units } from './descriptor.ts'
@@ -46,8 +47,8 @@ const unitNames = new Map<number, string>([
 ])
 
 /**
- * Decodes one resource. Adds a fault and returns `undefined` if it is malformed; descriptors beyond
- * `descriptorsMax` are skipped, because the caller rejects the resource.
+ * Decodes one resource. Adds a fault and returns `undefined` if it is malformed. Keeps at most one
+ * descriptor beyond `descriptorsMax`, so that the caller detects and rejects the excess.
  */
 export function decodeConfig(
   { index, bytes }: RuleResource,
@@ -148,7 +149,7 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
   return mapNode(at, [...fields.values()])
 }
 
-/** A RateLimitPolicy as received. */
+/** The content of the message RateLimitPolicy, which is the `rate_limit` of a descriptor. */
 interface ReceivedLimit {
   readonly at: Position
   unit: number

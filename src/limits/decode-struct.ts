@@ -22,8 +22,9 @@ export type MapNode = YamlMap
 /** A scalar. */
 type ScalarNode = Exclude<YamlNode, { readonly kind: 'map' | 'list' }>
 
-/** The number of a node, and its depth in the message. */
+/** The position of a node in a message. */
 export interface Position {
+  /** A number that identifies the node in faults, because a message has no lines. */
   readonly line: number
   readonly depth: number
 }
@@ -33,10 +34,10 @@ export interface ConfigDecoding {
   readonly reader: WireReader
   readonly paths: NodePaths
   readonly diagnostics: Diagnostics
-  /** How many more descriptors may be decoded. */
+  /** How many more items may be decoded. */
   readonly left: {
     descriptors: number
-    /** How many more values of Structs may be decoded. */
+    /** Values of Structs. */
     values: number
   }
 }

@@ -1,5 +1,5 @@
-// Leaky bucket: admits no burst, but one hit per `windowUs` ÷ `requests`. An earlier hit is denied
-// with the exact wait, because a limiter cannot delay a request.
+// Leaky bucket: admits no burst, but one hit per `windowUs` ÷ `requests`. A hit that arrives too
+// early is denied with the exact wait, because a limiter cannot delay a request.
 import { type Algorithm, REQUESTS_MAX } from './algorithm.ts'
 import { bucketNumbers, checkBucket, decideBucket } from './token-bucket.ts'
 
@@ -14,7 +14,7 @@ export const leakyBucket: Algorithm = {
   drains: true,
   refundableUs: () => Infinity,
   remainingAfter: ({ remaining }) => remaining,
-  // As with the other algorithms, a call with more hits than `requests` is never admitted.
+  // A call with more hits than `requests` is never admitted.
   decide: (input) =>
     decideBucket(input, {
       burst: Math.max(1, Math.min(input.hits, input.limit.requests)),

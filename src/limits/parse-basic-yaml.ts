@@ -20,7 +20,7 @@ import { FILE_BYTES_MAX, type YamlNode, type YamlScalar } from './parse-yaml.ts'
  * start with an anchor or a tag, for which js-yaml may take exponential time.
  */
 const otherSyntax = /[\t\r\uFEFF]|^(?:%|\.\.\.)|(?:^|[\s,[\]{}:'"])[&!]/m
-/** A longer key may be a fault. */
+/** Longer keys are left to parse-yaml.ts, which rejects those beyond about 1024 characters. */
 const KEY_LENGTH_MAX = 1000
 const COLON = 58
 const NEWLINE = 10

@@ -29,7 +29,7 @@ export interface ParsedLimit {
 export interface LimitDefaults {
   /** If false, `deny_consumes` defaults to false for every algorithm. */
   readonly denyConsumes: boolean
-  /** The algorithm, unless it cannot count the limit. */
+  /** The algorithm, unless it does not support the limit. */
   readonly algorithm: Algorithm
 }
 
@@ -103,7 +103,7 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
   })
 }
 
-/** The algorithm of a limit that sets none: the given default, if it can count the limit. */
+/** The algorithm of a limit that sets none: the given default, if it supports the limit. */
 function unsetAlgorithm(
   fields: Fields,
   { algorithm }: Pick<LimitDefaults, 'algorithm'>,

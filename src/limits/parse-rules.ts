@@ -39,10 +39,10 @@ export interface RuleFile {
   readonly text: string
 }
 
-/** A set of rules that is already a tree. */
+/** The content of a rule file as a tree, so that nothing must be parsed or decoded. */
 export interface RuleTree {
   readonly root: YamlMap
-  /** Renders the path of a line, which is a node's number, for faults. */
+  /** Renders the path that faults show for a node; `line` is the number that identifies it. */
   readonly pathOf: (line: number) => string
 }
 
@@ -70,7 +70,7 @@ export interface ParseOptions {
   readonly mergeDomains: boolean
   /** Default of `deny_consumes` for a fixed window. @default true */
   readonly denyConsumes?: boolean
-  /** The algorithm of rules that set none, if it can count them. @default fixed window */
+  /** The algorithm of rules that set none, if it supports them. @default fixed window */
   readonly defaultAlgorithm?: string
 }
 

@@ -10,7 +10,10 @@ import { LimitRequestError, type UncheckedReason } from './verdict.ts'
 export interface Check {
   readonly descriptorIndex: number
   readonly rule: Rule
-  /** Hits of the request; `update.hits` is 0 instead if they must not be counted. */
+  /**
+   * Hits of the descriptor, or else of the request. The caller sets `update.hits` to 0 if they must
+   * not be counted.
+   */
   readonly requestedHits: number
   /** The path of the rule in metrics. */
   readonly metricPath: string

@@ -1,4 +1,4 @@
-// Rejects a set without rules for the domain that the client sends, because such a set would admit
+// Rejects a set without rules for the domain that the proxy sends, because such a set would admit
 // every request.
 import { hasRules } from './rule-tree.ts'
 import type { ParsedRuleFiles } from './parse-rules.ts'

@@ -39,7 +39,7 @@ export interface Diagnostics {
 
 /** Faults and warnings of all files. */
 export interface AllDiagnostics {
-  /** The diagnostics of one file; `pathOf` renders the path of a line that is a node's number. */
+  /** The diagnostics of one file. For a resource, `pathOf` renders the path of node `line`. */
   of(file: string, pathOf?: (line: number) => string): Diagnostics
   /** All faults, in the order of the files, then by line. */
   faults(): readonly RuleFault[]

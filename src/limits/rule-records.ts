@@ -25,7 +25,7 @@ type PlainRule = Omit<Rule, 'algorithm' | 'path'> & { readonly algorithm: string
 export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
   let count = 0
   function* childrenOf(level: RuleLevel, parent: number): Generator<RuleRecord> {
-    // In the order of the file, because the first matching wildcard decides.
+    // `exact` includes wildcards; they stay in the order of the file: the first match decides.
     const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
     for (const node of [...exact, ...level.any.values()]) {
       const { rules: limits, children, ...plain } = node

@@ -51,7 +51,7 @@ export function addNode(
   return 'added'
 }
 
-/** Every rule of a set; on each level first the rules of exact values, then those of any value. */
+/** Every rule of a set; on each level first those of descriptors with a value, then the others. */
 export function listRules(rules: RuleSet): readonly Rule[] {
   return [...eachRule(rules)]
 }

@@ -64,7 +64,7 @@ export interface RuleNode {
 
 /** Descriptors of one depth. */
 export interface RuleLevel {
-  /** By key, then by exact value; includes the values with `*`, which match themselves. */
+  /** By key, then by value; includes values with `*`, which match only the same string here. */
   readonly exact: ReadonlyMap<string, ReadonlyMap<string, RuleNode>>
   /** Descriptors with `*`, in the order of the file. */
   readonly wildcards: readonly { readonly node: RuleNode; readonly segments: readonly string[] }[]

@@ -73,8 +73,8 @@ function resetOf({ windowUs, current, previous, elapsedUs }: Snapshot): number {
 }
 
 /**
- * Time until these hits fit: in the current window, or in the next one, for which the hits of the
- * current window are those of the previous one.
+ * Time until these hits fit: in the current window or else in the next one, where the `current`
+ * hits have become `previous` ones.
  */
 function waitUs(window: Snapshot, hits: number): number {
   const { requests, windowUs, current, elapsedUs } = window

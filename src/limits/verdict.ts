@@ -50,7 +50,7 @@ export class LimitRequestError extends StacklessError {
 export interface CheckedLimit {
   readonly descriptorIndex: number
   readonly rule: Rule
-  /** Hits of the request; 0 or less if it only reads or refunds. */
+  /** Hits of the descriptor, or else of the request; 0 only reads, a negative number refunds. */
   readonly requestedHits: number
   readonly decision: Decision
 }
@@ -65,7 +65,7 @@ const UINT32_MAX = 2 ** 32 - 1
 
 /** State of a limit. */
 export interface LimitState {
-  /** Maximum number of requests; for a bucket, its burst. */
+  /** Maximum number of requests; for a token bucket, its burst. */
   readonly limit: number
   readonly remaining: number
   /** Time until the whole limit is available. */
@@ -102,9 +102,9 @@ export function codeOf(checked: readonly CheckedLimit[], areAllQuotas: boolean):
 
 /**
  * The limit to report to the client; never one in shadow mode. If the call is admitted: among the
- * limits that are not only peeked, one that denies (such as a quota), else the one with the least
- * remaining. If it is denied: the limit with the longest wait among those that deny it alone, else
- * the quota with the shortest wait.
+ * limits with more than 0 requested hits, one that denies (such as a quota), else the one with the
+ * least remaining. If it is denied: the limit with the longest wait among those that deny it alone,
+ * else the quota with the shortest wait.
  */
 export function reportedLimitOf(
   checked: readonly CheckedLimit[],
@@ -131,8 +131,8 @@ export function reportedLimitOf(
 }
 
 /**
- * The limit that the headers of envoyproxy/ratelimit report, including limits in shadow mode and
- * peeked limits: the last one that denies and is not a quota, else the first one with the least
+ * The limit that the headers of envoyproxy/ratelimit report, also if it is in shadow mode or has no
+ * requested hits: the last one that denies and is not a quota, else the first one with the least
  * remaining.
  */
 export function referenceLimitStateOf(
@@ -248,7 +248,7 @@ function statusOf(one: CheckedLimit): DescriptorStatus {
   }
 }
 
-/** The merged metadata of the rules that admit the call; of two different values the first wins. */
+/** The merged metadata of rules with an admitted descriptor; of two values the first wins. */
 export function metadataOf(
   checked: readonly CheckedLimit[],
   statuses: readonly DescriptorStatus[],

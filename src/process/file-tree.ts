@@ -34,7 +34,7 @@ export interface ReadFile {
 
 /** The result of a listing. */
 export interface Listing {
-  /** By key. */
+  /** Sorted by key. */
   readonly files: readonly ListedFile[]
   /** State of the symlinks whose names start with `..`: a ConfigMap's files point to them. */
   readonly links: readonly string[]
@@ -97,7 +97,7 @@ export function stampOf({ folders, links, files }: Listing): string {
   return [...folders, ...links, ...files.map(({ key, stamp }) => `${key} ${stamp}`)].join('\n')
 }
 
-/** Reads a consistent snapshot of the files, by key. Throws FileTreeError. */
+/** Reads a consistent snapshot of the files, sorted by key. Throws FileTreeError. */
 export async function readTree(tree: FileTree): Promise<readonly ReadFile[]> {
   for (let attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
     if (attempt > 0) await pause(RETRY_AFTER_MS)

@@ -1,7 +1,10 @@
 // Liveness and readiness of a process. It becomes ready once its dependencies have responded for
 // the first time, and stays ready: a pod that can still serve from memory must keep its traffic.
 
-/** State of one dependency as `/readyz` shows it. */
+/**
+ * State of one dependency as `/readyz` shows it. `no-majority`: a node of the store is up, but
+ * statements that need a majority of replicas fail.
+ */
 type DependencyState = 'up' | 'no-majority' | 'down' | 'unknown'
 
 /** Liveness and readiness of one process. */

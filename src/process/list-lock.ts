@@ -1,6 +1,6 @@
 // The lock of a folder: a file in it, which contains its owner. While it exists, no other command
 // changes a list in the folder. A lock whose process does not exist is taken over by exactly one
-// command: by the one that creates the claim file with the nonce of the lock.
+// command: the one that creates the claim file, whose name ends with the nonce of the lock.
 import { randomUUID } from 'node:crypto'
 import { open, readFile, rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'

@@ -1,6 +1,6 @@
-// Changes of an operator list, such as the API keys: pure, on the content of all its documents. A
-// document is a file or an object in Kubernetes. Lines that a change does not concern stay as they
-// are, with their comments.
+// Changes of an operator list, such as the API keys: pure functions of the contents of all its
+// documents. A document is a file or an object in Kubernetes. Lines that a change does not concern
+// stay as they are, with their comments.
 import { type ListLine, linesOf as linesOfFile, trimLine } from './list-lines.ts'
 import { OperatorError } from './role.ts'
 
@@ -23,12 +23,13 @@ interface ListChange<T> {
 /** A change failed after it was written, or possibly written. */
 export class UnknownOutcomeError extends OperatorError {}
 
-/** Where a list is stored. Every method throws OperatorError. */
+/** Where a list is stored. Its methods may throw OperatorError. */
 export interface ListTarget {
   readonly read: () => Promise<readonly ListDocument[]>
   /**
    * Applies one change at a time: a concurrent change waits, or its `decide` is called with what
-   * the first change wrote. `decide` is pure, except that it may collect what it has found so far.
+   * the first change wrote. After a conflict, `decide` is called for each retry; its only side
+   * effect may be to collect the results of all its calls.
    */
   readonly update: <T>(decide: (documents: readonly ListDocument[]) => ListChange<T>) => Promise<T>
   /** What to do if no document has space, such as `set X to a folder`. */

@@ -1,6 +1,6 @@
 // A circuit breaker with a deadline for each call, so that a slow, hung or unreachable dependency
-// blocks no caller. It opens after consecutive failures and closes when a probe succeeds. It stays
-// closed while results arrive after the deadline, if the caller can use them.
+// blocks no caller. It opens after consecutive failures, and closes when a probe succeeds or a
+// delayed result arrives. It stays closed while delayed results arrive that the caller can use.
 import { createDeadlineQueue } from './deadline-queue.ts'
 import { pause, within } from './deadline.ts'
 
@@ -27,7 +27,7 @@ export interface CircuitBreaker {
   readonly runWithDelayedResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
   /** Whether calls have had no response for UNRESPONSIVE_MS. */
   readonly isUnresponsive: () => boolean
-  /** Whether the circuit is open: no calls are sent until a probe succeeds. */
+  /** Whether the circuit is open: no calls are sent. */
   readonly isOpen: () => boolean
   /** Stops the probes. */
   readonly stop: () => Promise<void>
@@ -43,14 +43,17 @@ export interface CircuitBreakerOptions {
   readonly nowMs: () => number
   /** Called for each failed call: `timeout`, `unavailable` (circuit open), or the error. */
   readonly onFailure: (reason: unknown) => void
-  /** Called when the breaker opens, and when it closes: `isProbed` after a successful probe. */
+  /**
+   * Called when the breaker opens or closes. `isProbed`: it closes after a successful probe, not
+   * after a delayed result.
+   */
   readonly onOpenChange: (isOpen: boolean, isProbed: boolean) => void
 }
 
 /**
- * Number of periods of `callMsMax` with failures after which the breaker opens, if no response
- * arrives by its deadline in between.
- * Failures within one period count once: if this process stalls, many calls time out together.
+ * The breaker opens after failures in this many periods of `callMsMax`; a result within its
+ * deadline resets the count. Failures within one period count once: if this process stalls, many
+ * calls time out together.
  */
 const FAILED_PERIODS_MAX = 5
 /** A dependency is slow, not hung, if its last delayed result is no older than this. */

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Milliseconds since the Unix epoch, unless its name contains `monotonic`; injected wherever a
- * decision depends on the time.
+ * Milliseconds since the Unix epoch, or of a monotonic clock if only differences matter; injected
+ * wherever a decision depends on the time.
  */
 export type Clock = () => number
 

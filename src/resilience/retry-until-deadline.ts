@@ -95,8 +95,8 @@ export interface Retries {
   /** Waits before a retry; `false` once the deadline has passed. */
   wait(): Promise<boolean>
   /**
-   * Retries until `call` succeeds. Returns `failed` at the deadline, or immediately if the store
-   * rejects the call: a retry would fail as well, and delay the response.
+   * Retries until `call` succeeds. Returns `failed` at the deadline, or immediately if the
+   * outcome is `not-done`: a retry would fail as well, and delay the response.
    */
   run<T>(call: () => Promise<T>): Promise<T | 'failed'>
 }

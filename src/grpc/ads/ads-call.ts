@@ -48,7 +48,7 @@ export interface AdsCallDeps {
 
 /** Larger requests are rejected. A request contains metadata of the node, or a list of faults. */
 const REQUEST_BYTES_MAX = 64 * 1024
-/** Maximum number of requests between two checks that neither subscribe nor settle a version. */
+/** Maximum number, between two checks, of requests that neither subscribe nor settle a version. */
 const UNPRODUCTIVE_MAX = 100
 const NODE_LENGTH_MAX = 253
 const VERSION_LENGTH_MAX = 200

@@ -15,7 +15,7 @@ import {
   INITIAL_WINDOW_SIZE,
 } from './frames.ts'
 
-/** The interface of a connection to its streams. */
+/** What a stream uses of its connection. */
 export interface StreamHost {
   readonly output: FrameOutput
   readonly responseHeaders: ResponseHeaders

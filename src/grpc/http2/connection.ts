@@ -294,7 +294,7 @@ export class Http2Connection implements StreamHost {
     const stream = this.streams.get(id)
     stream?.destroy()
     this.closingStreams.remove(id)
-    // To cancel a call in progress is no abuse: the call keeps its slot, and slots are bounded.
+    // Cancelling a call in progress is not abuse: the call keeps its slot, and slots are bounded.
     if (stream?.isInProgress !== true) this.spendOrFail()
   }
 }

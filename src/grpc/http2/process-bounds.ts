@@ -126,6 +126,7 @@ export class TrackedConnection {
 export class ProcessBounds {
   readonly usage = recordOf(() => new Usage())
   private readonly max: Readonly<Record<BoundKind, number>>
+  /** Called for each connection that is shed, and for each acquisition that is rejected. */
   private readonly onShed: (kind: BoundKind) => void
   private readonly addresses = new Map<string, ClientAddress>()
 
@@ -158,9 +159,10 @@ export class ProcessBounds {
   }
 
   /**
-   * Whether a connection may acquire an amount. An address may use at most as much as remains free,
-   * so that another address can always acquire some. When the bound is reached, a connection above
-   * the average is rejected; for one below the average, this method sheds the largest holders.
+   * Whether a connection may acquire an amount; sheds other connections if that is necessary. An
+   * address may use at most as much as remains free, so that another address can always acquire
+   * some. When the bound is reached, the acquisition of a connection above the average is rejected;
+   * for one below the average, the largest holders are shed.
    */
   admits(connection: TrackedConnection, kind: BoundKind, amount: number): boolean {
     if (this.fits(connection, kind, amount)) return true
@@ -183,7 +185,7 @@ export class ProcessBounds {
 
   /**
    * Sheds the largest connections of the largest addresses, the newest first. Does not wait until
-   * they are closed. Connections shed earlier count, too, while their calls still use streams.
+   * they are closed: what closed connections have not yet released counts towards the fraction.
    */
   private shedLargest(
     kind: BoundKind,

@@ -1,5 +1,5 @@
 // Encodes the field blocks (HPACK) of gRPC responses. The fields of successful calls are always the
-// same: the first response adds them to the client's dynamic table, unless that is smaller than by
+// same: the first response adds them to the client's dynamic table, unless that is smaller than the
 // default, and each later response takes one byte per field.
 
 const CONTENT_TYPE = 'application/grpc'

@@ -1,5 +1,5 @@
-// Encodes a status message for `grpc-message`: UTF-8, with all bytes percent-encoded except visible
-// ASCII and spaces. Pure.
+// Encodes a status message for `grpc-message`: UTF-8, with all bytes percent-encoded except spaces
+// and visible ASCII other than `%`. Pure.
 
 /** An encoded message is truncated as soon as it exceeds this many bytes. */
 const BYTES_MAX = 8000

@@ -12,7 +12,7 @@ export interface RenderedLink {
   /** Decimal: a 64-bit integer may exceed the numbers that JSON readers represent exactly. */
   readonly creator_id: string | null
   readonly state: string
-  /** Absent if it is unknown: the process has no blocked targets, or the link has no target. */
+  /** Absent if the link has no target, or the process has no entries of blocked targets. */
   readonly target_blocked?: boolean
 }
 

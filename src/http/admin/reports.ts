@@ -47,7 +47,7 @@ export function showReport(
   }
 }
 
-/** The range that the path and query `url` selects, or why it selects none. */
+/** The range that the query in `url` selects, or why it selects none. */
 function parseRange(url: string): ReportRange | { readonly fault: FieldFault } {
   const { searchParams } = new URL(url, 'http://localhost')
   for (const name of searchParams.keys()) {

@@ -106,7 +106,10 @@ function linkFault(link: string, { ownHosts, strings }: FormContext): string {
   return fill(link === '' ? faults.linkRequired : faults.link, { hosts })
 }
 
-/** Rejected in the details. Other invisible characters, which some languages need, are escaped. */
+/**
+ * Rejected in the details. Other invisible characters are allowed, because some languages need
+ * them; `curtail report` escapes them when it prints the details.
+ */
 const control = /(?![\n\t])\p{Cc}/u
 const invisible = /[\p{C}\u2028\u2029]/u
 

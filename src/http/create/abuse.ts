@@ -104,7 +104,8 @@ async function reportFromForm(
   const { messages } = strings.abuse
   if (!('report' in parsed)) return { status: 422, values, ...parsed }
   // Browsers set this header, and no site can change it. Without this check, a site could send
-  // reports in the name of its visitors. The person confirms the form with a click.
+  // reports in the name of its visitors. The response contains the form as entered: the visitor
+  // can submit it.
   if (headers['sec-fetch-site'] === 'cross-site') {
     return { status: 403, values, faults: {}, message: messages.anotherSite }
   }

@@ -31,7 +31,8 @@ export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
       sendNotFound(req, res, baseUrl)
       return
     }
-    // In a rollout a page of another release requests its hash: ours must not be cached under it.
+    // In a rollout, a page of another release may request another hash: this file must not be
+    // cached as immutable under that URL.
     const hasOurHash = req.url.endsWith(`?v=${asset.hash}`)
     const cacheControl = hasOurHash ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
     sendFile(req, res, { ...asset, read: () => asset.bytes, cacheControl })

@@ -13,6 +13,7 @@ import type { ServiceWait } from '../../drain/wait-for-services.ts'
 /** Dependencies of the port. */
 export interface DrainAppDeps {
   readonly envoy: Pick<EnvoyAdmin, 'readReadiness'>
+  /** The wait for the services behind Envoy. */
   readonly pods: Pick<ServiceWait, 'isComplete'>
   readonly health: Pick<Health, 'read'>
   readonly metrics: Pick<Metrics, 'registry'>

@@ -1,7 +1,6 @@
-// The `html` template: every value is escaped unless it is markup created by `html` itself. Nothing
-// can bypass the escaping.
+// The `html` template: every value is escaped unless it is markup created by `html` itself.
 
-/** Markup that is safe to send. Only `html` creates it. */
+/** Markup that is safe to send. Only `html` may create it: the constructor does not escape. */
 export class Html {
   readonly markup: string
 

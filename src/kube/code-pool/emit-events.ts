@@ -64,7 +64,7 @@ export function emitEvents(
     emit({ type: 'Normal', reason: 'Recovered', action: 'Reconcile', note })
 }
 
-/** Whether a refill has started since the previous status, and has not completed. */
+/** Whether a refill has started since the previous status, and has no outcome. */
 function hasStarted({ status: before }: CodePool, { refills = 0, lastRefill }: CodePoolStatus) {
   return refills > (before?.refills ?? 0) && lastRefill?.refill !== refills
 }

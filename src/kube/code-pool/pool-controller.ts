@@ -43,7 +43,7 @@ export interface PoolController {
   readonly onPoolsChanged: (pools: readonly string[] | 'all') => void
   /** Updates the metrics that are sampled: unfinished work and conditions. */
   readonly updateMetrics: () => void
-  /** Whether a reconcile or a watch hangs because of a defect: only a restart helps. */
+  /** Whether a reconcile or a watch hangs: only a restart helps. */
   readonly isStuck: () => boolean
 }
 
@@ -52,7 +52,7 @@ const NAME = 'codepool'
 const WORKERS = 4
 /** Periodic reconcile of every CodePool, as a safety net for missed changes. */
 const RESYNC_MS = 10 * 3600_000
-/** A reconcile is aborted after 60 s; one that still runs after this time hangs. */
+/** A reconcile is aborted after 60 s; one that runs for this time counts as stuck. */
 const STUCK_RECONCILE_MS = 120_000
 /** On stop: time for running reconciles, then for aborted ones, then for pending events. */
 const DRAIN_MS_MAX = 1000

@@ -92,7 +92,8 @@ async function decide(
 
 /**
  * The plan to report if the API server rejected a Job, for example because of a quota;
- * `undefined` if the Job may have been created. A plan that starts a Job cancels none.
+ * `undefined` if the Job may have been created. A plan that starts a Job cancels none, so no
+ * cancellation causes the error.
  */
 function rejectedPlan(plan: RefillPlan, error: unknown): RefillPlan | undefined {
   const unstarted = withoutStart(plan)
@@ -142,7 +143,8 @@ async function applySteps(deps: ReconcileDeps, { pool, steps, signal }: Steps): 
   }
   for (const step of steps) {
     if (await applyStep(deps, step, context)) continue
-    await deps.levels.refresh() // another CodePool owns the pool: the next reconcile reports it
+    // Another CodePool owns the pool, or the template is missing: the next reconcile reports it.
+    await deps.levels.refresh()
     return false
   }
   return true

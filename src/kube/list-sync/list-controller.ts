@@ -32,7 +32,7 @@ export interface ListControllerDeps
 
 /** The controller. */
 export interface ListController extends Controller {
-  /** Whether a watch hangs because of a defect: only a restart helps. */
+  /** Whether a watch hangs: only a restart helps. */
   readonly isStuck: () => boolean
 }
 

@@ -33,7 +33,7 @@ export interface ListWatch {
   readonly version: () => string
   /** The objects that have not been listed. */
   readonly unsynced: () => readonly string[]
-  /** Whether a watch hangs because of a defect. */
+  /** Whether a watch hangs. */
   readonly isStuck: () => boolean
 }
 
@@ -72,7 +72,7 @@ export function watchLists(options: WatchListsOptions): ListWatch {
   }
 }
 
-/** The name and the version of an object; its annotations may contain values. */
+/** Keeps the identity and the version; an annotation of kubectl may contain the object's data. */
 function trimToVersion({ metadata }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion } = metadata
   return { metadata: { name, namespace, uid, resourceVersion } }

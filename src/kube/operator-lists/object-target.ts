@@ -120,7 +120,8 @@ function failedUpdate(
   const { kind, namespace } = options
   const rest = written.length === 0 ? '' : `; ${written.join(', ')} changed already`
   if (error instanceof OperatorError && written.length > 0) {
-    return new UnknownOutcomeError(error.message + rest) // of a read or a decision after a conflict
+    // After a conflict, the re-read or `decide` failed.
+    return new UnknownOutcomeError(error.message + rest)
   }
   if (!(error instanceof KubeError)) return error as Error
   const cause = isConflict

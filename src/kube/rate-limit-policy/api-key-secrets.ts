@@ -31,7 +31,7 @@ export interface ApiKeyWatch extends Pick<NamespaceWatch<KubeObject>, 'refresh'>
    * same array until one changes.
    */
   readonly list: (namespace: string) => readonly ApiKeySecret[]
-  /** Whether a watch hangs because of a defect. */
+  /** Whether a watch hangs. */
   readonly isStuck: () => boolean
 }
 

@@ -1,5 +1,5 @@
-// Counts the limiters that are connected or have disconnected recently. A limiter that reconnects
-// soon changes no number; one that rejected the rules counts as rejecting in the meantime.
+// Counts the limiters that are connected or have disconnected recently: a limiter that disconnects
+// for a short time changes no number. In the meantime, its rejection of the rules counts, too.
 
 /** A connected limiter. */
 interface CountedLimiter {
@@ -35,7 +35,7 @@ const BUCKET_MS = 1000
 type Versions = readonly number[]
 
 interface Rejection {
-  /** The oldest version of a limiter that rejected rules. */
+  /** The oldest version that a rejecting limiter applies. */
   readonly version: number
   /** The newest version that was rejected. */
   readonly rejected: number

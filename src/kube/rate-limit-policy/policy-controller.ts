@@ -47,19 +47,19 @@ export interface PolicyController {
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Updates the metrics that are sampled. */
   readonly updateMetrics: () => void
-  /** Whether a write or a watch hangs because of a defect: only a restart helps. */
+  /** Whether a write or a watch hangs: only a restart helps. */
   readonly isStuck: () => boolean
 }
 
 /** The name of the controller and of its queue in metrics. */
 const NAME = 'ratelimitpolicy'
 const WORKERS = 4
-/** The name and only key of the version's queue: separate, so that it never waits for statuses. */
+/** Name and only key of the version's own queue: a version never waits for writes of statuses. */
 const VERSION_NAME = 'ratelimitpolicy-version'
 /** A replica on standby compiles too, so that its first version as the leader takes less time. */
 const STANDBY_QUIET_MS = 5000
 const STANDBY_MS_MAX = 60_000
-/** A write is aborted after 60 s; one that still runs after this time hangs. */
+/** A write is aborted after 60 s; one that runs for this time counts as stuck. */
 const STUCK_WRITE_MS = 120_000
 const UNSYNCED_WARNING_MS = 10_000
 /** On stop: time for running writes, then for aborted ones, then for pending events. */

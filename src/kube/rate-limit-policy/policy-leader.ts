@@ -72,7 +72,7 @@ export function createLeader(deps: LeaderDeps): Leader {
         const compilation = compile(inputsOf(policies, versions))
         versions.record(compilation.policies, compilation)
         const { version, resources } = compilation
-        // The limiters' port keeps this object.
+        // Without the rest of `compilation`, because the limiters' port retains this object.
         sender.send({ version, resources }, versions.unreported(policies.list()))
       })
       reporting.trigger()

@@ -225,7 +225,7 @@ function observeLimiters(deps: ReportDeps): ObservedLimiters {
 const REJECTIONS_MAX = 1000
 const DETAIL_LENGTH_MAX = 500
 
-/** Logs each version that a limiter rejects once. */
+/** Logs each rejected version once per limiter. */
 function createRejectionLog({ log }: Pick<ReportDeps, 'log'>) {
   const logged = new LRUCache<string, true>({ max: REJECTIONS_MAX })
   return (limiters: readonly ConnectedLimiter[]): void => {

@@ -19,6 +19,7 @@ export interface CompiledVersion {
 export interface RulesServer {
   readonly port: number
   publish(rules: CompiledVersion): void
+  /** The connected limiters. */
   replicas(): readonly ConnectedLimiter[]
   close(): Promise<void>
 }

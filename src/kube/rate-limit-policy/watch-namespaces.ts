@@ -34,7 +34,7 @@ export interface NamespaceWatch<T extends KubeObject> {
   readonly listIn: (namespace: string) => readonly T[]
   /** The cache of a namespace, which also has the objects that are being deleted. */
   readonly cacheOf: (namespace: string) => ObjectCache<T> | undefined
-  /** Whether a watch hangs because of a defect. */
+  /** Whether a watch hangs. */
   readonly isStuck: () => boolean
 }
 

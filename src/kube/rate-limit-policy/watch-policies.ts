@@ -34,7 +34,7 @@ export interface PolicyWatch {
   readonly secretsOf: (namespace: string) => readonly ApiKeySecret[]
   /** Stores a policy that was written, unless the watch has delivered another version. */
   readonly replace: (before: RateLimitPolicy, written: RateLimitPolicy) => void
-  /** Whether a watch hangs because of a defect. */
+  /** Whether a watch hangs. */
   readonly isStuck: () => boolean
 }
 

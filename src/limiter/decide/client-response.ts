@@ -78,14 +78,14 @@ export function createResponseRenderer(
 export interface MetadataOptions {
   /** RESPONSE_DYNAMIC_METADATA: request and rule metadata, as in envoyproxy/ratelimit. */
   readonly hasReferenceMetadata: boolean
-  /** LIMIT_METADATA: `rule`, and `rls: ok`, by which the proxy detects a response. */
+  /** LIMIT_METADATA: `rule`, and `rls: ok`, which shows the proxy that the limiter responded. */
   readonly hasOwnMetadata: boolean
 }
 
 /** The input of `renderMetadata`. */
 export interface MetadataSource {
   readonly request: LimitRequest
-  /** Merged metadata of the rules that admitted the call. */
+  /** Merged metadata of the rules with an admitted descriptor, even if the call is denied. */
   readonly ruleMetadata: JsonObject | undefined
   /** Name of the rule that denied the call; `undefined` if the call is admitted. */
   readonly ruleName: string | undefined

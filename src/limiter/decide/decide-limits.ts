@@ -67,7 +67,7 @@ async function decideChecks(
   })
 }
 
-/** Whether a check is the call's only one of its counter: then no other caused its denial. */
+/** Whether no other check of the call has the same counter; such a check may cause its denial. */
 function isOnlyCheckOfCounter(checks: readonly Check[], { update }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }
@@ -130,7 +130,7 @@ function decideWithoutStore(
   const localChecks = checks.filter(isLocal)
   const toCount = isDeniedBy(fixed, checks) ? localChecks.map(asDenied) : localChecks
   // Quotas deny a call only if every one of them does. Those with `on_store_error: deny` already
-  // do, so the others decide. One with `allow` stays in the group, which then denies no call.
+  // do, so the others decide. If one of these has `allow`, the quotas deny no call.
   const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
     subsetOf(updatesOf(toCount), updatesOf(undenied)),

@@ -18,8 +18,8 @@ import { openRulesCopy } from './rules-copy.ts'
 import { limitSettings, type RuleFileConfig, ruleFileSettings } from '../settings/settings.ts'
 
 /**
- * During startup, files with at most this many characters are parsed in the main thread. Larger
- * ones are parsed in a worker thread, whose heap is bounded, and released when the thread exits.
+ * During startup, files with at most this many characters in total are parsed in the main thread.
+ * Otherwise a worker thread parses them; its heap is bounded, and released when the thread exits.
  */
 const START_LENGTH_MAX = 4 * 1024 * 1024
 

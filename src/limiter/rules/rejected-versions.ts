@@ -4,7 +4,7 @@
 import type { RuleFault } from '../../limits/rule.ts'
 import { type Clock, monotonicMs, pause, type Pause } from '../../resilience/deadline.ts'
 
-/** The delay before the second rejection of the same content, in ms; doubles with each later. */
+/** Delay before the second rejection of the same content, in ms; doubled for each later one. */
 const DELAY_MS_MIN = 1000
 /** The maximum delay, in ms. Content last received at least this long ago has no delay. */
 const DELAY_MS_MAX = 60_000

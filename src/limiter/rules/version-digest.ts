@@ -6,7 +6,7 @@ import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 
 /** Hashing this many bytes takes less than 1 ms. */
 const SLICE_BYTES = 256 * 1024
-/** A shorter resource counts as this many bytes, because each hash has a fixed cost. */
+/** Added to the bytes of each resource, because each hash has a fixed cost. */
 const RESOURCE_BYTES_MIN = 2048
 
 /**

@@ -51,7 +51,8 @@ export async function openXdsRules(deps: XdsRulesDeps): Promise<LoadedRules> {
   const versions = createVersions(deps)
   const isForced = config.FORCE_START_WITHOUT_INITIAL_CONFIG
   if (isForced) await versions.restore('info')
-  // Without a failed attempt in the interval, the server is connected but sends no version.
+  // After an interval without a failed attempt: `warn`, because then the server is connected but
+  // sends no version.
   let level: 'info' | 'warn' = 'warn'
   const connection = deps.connect({
     apply: versions.apply,

@@ -1,5 +1,5 @@
 // Two lists of settings of envoyproxy/ratelimit that Curtail does not support: a setting in the
-// first aborts startup with a reason; one in the second is accepted and has no effect.
+// first aborts startup with a reason, unless it is false; one in the second has no effect.
 import * as z from 'zod'
 import type { Setting } from '../../config/config.ts'
 import { integerSetting, optionalString, stringSetting } from '../../config/settings.ts'

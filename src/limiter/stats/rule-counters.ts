@@ -10,7 +10,7 @@ export interface CountedHits {
   readonly remaining: number
   /** Number of hits beyond the limit. */
   readonly over: number
-  /** Maximum hits per window, or the burst of a bucket. */
+  /** Maximum hits per window, or the burst of a token bucket. */
   readonly capacity: number
   /** Whether the rule is in shadow mode. */
   readonly isShadow: boolean

@@ -29,14 +29,14 @@ export interface TopMinute {
   readonly top: readonly TopValue[]
 }
 
-/** Maximum number of tracked keys of each of a minute's first rules, and of each later rule. */
+/** Maximum number of keys tracked for each of the first FIRST_RULES rules that a minute hits. */
 const KEYS_MAX = 1000
+/** Maximum number of keys tracked for each later rule of the minute. */
 const LATER_KEYS_MAX = 100
-/** Number of a minute's rules that are its first ones. */
 const FIRST_RULES = 10
-/** Maximum number of rules per minute; later ones are not counted. */
+/** Maximum number of rules per minute; the hits of further rules are not counted. */
 const RULES_MAX = 110
-/** Maximum number of values per rule: of those with the most hits, and of the most denied. */
+/** A rule reports at most this many values with the most hits, and as many with the most denied. */
 const REPORTED_MAX = 50
 
 /** One rule, and its frequent keys. */

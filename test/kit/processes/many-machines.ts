@@ -6,12 +6,18 @@ import { join } from 'node:path'
 import { type CassandraCluster, startCassandra } from '../../dependencies/cassandra.ts'
 import { type FaultProxy, startFaultProxy } from '../fault-proxy.ts'
 import { type RedisServer, startRedis } from '../../dependencies/redis.ts'
+import { openClient } from '../http/client.ts'
 import { DIE_WITH_PARENT } from '../../stack/component.ts'
 import { type PreparedLinks, prepareLinks } from '../../stack/prepare-links.ts'
 import { type ServingRole, startServingRole } from '../../stack/serving-role.ts'
 
 /** The base URL of the short links of these processes. */
 const MACHINES_BASE_URL = 'http://short.test'
+
+/** Concurrent creates of a round of the warm-up, and how fast a round of a warm store is. */
+const WARM_UP_CREATES = 16
+const WARM_ROUND_MS = 500
+const WARM_UP_MS_MAX = 60_000
 
 /** A serving process. */
 export interface Machine extends ServingRole {
@@ -57,11 +63,35 @@ export async function startManyMachines(given: { codes: number }): Promise<ManyM
       Promise.all([startMachine('create'), startMachine('create')]),
       Promise.all([startMachine('redirect'), startMachine('redirect')]),
     ])
+    await warmUp(creates)
     return { cassandra, redis, creates, redirects, startMachine, startRefill, createSecret, stop }
   } catch (error) {
     await stop()
     throw error
   }
+}
+
+/**
+ * Creates links until the nodes, whose JVMs have just started, are fast: the tests expect that
+ * creates do not time out. On a machine that is too slow for this, stops after a minute.
+ */
+async function warmUp(creates: readonly Machine[]): Promise<void> {
+  const clients = await Promise.all(creates.map(({ port }) => openClient(port)))
+  const endMs = performance.now() + WARM_UP_MS_MAX
+  for (let round = 0, isWarm = false; !isWarm && performance.now() < endMs; round++) {
+    const startedMs = performance.now()
+    const responses = await Promise.all(
+      Array.from({ length: WARM_UP_CREATES / clients.length }).flatMap((_, at) =>
+        clients.map((client, number) => {
+          const alias = `w${String(round)}-${String(number)}-${String(at)}`
+          return client.create({ long_url: 'https://example.com/', custom_alias: alias })
+        }),
+      ),
+    )
+    const areCreated = responses.every((response) => response.status === 201)
+    isWarm = areCreated && performance.now() - startedMs < WARM_ROUND_MS
+  }
+  for (const client of clients) client.close()
 }
 
 async function openMachine(given: {
