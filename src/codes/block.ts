@@ -1,11 +1,14 @@
-// Blocks: the units in which codes are minted (generated) and claimed. The codes of a
-// block depend only on its id, the code secret and the exclusions, so minting is idempotent.
+// Blocks: the units in which codes are minted (generated) and claimed. The codes of a block depend
+// only on its id, the code secret and the exclusions, so minting is idempotent.
 import assert from 'node:assert/strict'
 import { CODE_SPACE, GENERATED_LENGTH, toBase62 } from './base62.ts'
 import { isOffensive } from './offensive.ts'
 import type { Permutation } from './permutation.ts'
 
-/** Indices in a block; must never change, or blocks would overlap. Some codes are excluded. */
+/**
+ * Number of indices in a block; must never change, or blocks would overlap. A block has fewer codes
+ * if some are excluded.
+ */
 export const BLOCK_SIZE = 1000
 
 /** Number of pools that can share the code space: each pool has one number, permanently. */

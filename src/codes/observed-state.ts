@@ -79,11 +79,11 @@ export interface RefillHistory {
 export interface ObservedPool {
   readonly spec: PoolSpec
   readonly stored: ObservedStore
-  /** The name of this CodePool as an owner, as the store records it. */
+  /** The `owner` that the store records if this CodePool owns the pool. */
   readonly self: string
   /** The owner that this CodePool may replace. */
   readonly mayReplace: string | null
-  /** An older CodePool of the same pool. */
+  /** Namespace and name of an older CodePool of the same pool; `null`: there is none. */
   readonly conflictingOwner: string | null
   /** Hash of the inputs of a new Job, or the problem that prevents its creation. */
   readonly inputs: string | Problem

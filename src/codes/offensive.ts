@@ -6,7 +6,7 @@ const stems = [
   'nigg paki penis piss poop porn pussy rape sex shit slut spic tits twat wank whore',
 ].flatMap((line) => line.split(' '))
 
-/** Characters that look like a letter; matching is case-insensitive. */
+/** Each a letter, then the characters that look like it; matching is case-insensitive. */
 const lookalikes = ['o0', 'i1', 'e3', 'a4', 's5', 't7', 'li1']
 
 // One regular expression for all stems, because minting checks every code.

@@ -17,7 +17,7 @@ export interface Permutation {
   range(start: number, count: number): number[]
 }
 
-/** Sizes of the halves: 62³ and 62⁴ for codes, each below 2²⁴ so that sums stay exact. */
+/** Sizes of the halves: 62³ and 62⁴ for codes, each below 2²⁴ so that products stay exact. */
 export interface Halves {
   readonly left: number
   readonly right: number

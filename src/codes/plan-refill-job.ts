@@ -12,13 +12,15 @@ import type {
 } from './observed-state.ts'
 
 /**
- * The forecast is the number of codes that headroomHours requires at the measured rate. A refill
- * fills the pool to at most this multiple of the target, and to this number of codes.
+ * The forecast is the number of codes that headroomHours requires at the measured rate. It raises
+ * the level that a refill fills to, but not above this multiple of the target.
  */
 const FORECAST_TARGETS_MAX = 10
+/** The forecast does not raise that level above this number of codes either. */
 const FILL_CODES_MAX = 100_000_000
 /** Hysteresis: a refill fills to more than the forecast, so that no other follows immediately. */
 const FORECAST_MARGIN = 1.25
+/** Hysteresis if that level is limited: the forecast starts refills below this fraction of it. */
 const FORECAST_THRESHOLD = 0.8
 
 const RETRY_MS_FIRST = 5000
@@ -41,7 +43,7 @@ export function refillMarks(
   return { from: Math.max(lowWater, Math.min(needed, Math.floor(to * FORECAST_THRESHOLD))), to }
 }
 
-/** The reason of a problem that can be resolved without a change by an operator. */
+/** The reason of a problem: the store is unavailable. */
 export const STORE_UNAVAILABLE = 'StoreUnavailable'
 
 type Check = (observed: ObservedPool) => Problem | undefined
@@ -135,7 +137,7 @@ export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan
   }
 }
 
-/** The running Jobs, the newest first. */
+/** The running Jobs that are not being deleted, the newest first. */
 function runningJobsOf({ jobs }: ObservedPool): ObservedJob[] {
   return jobs
     .filter(({ state, isDeleting }) => state === 'running' && !isDeleting)
@@ -223,8 +225,9 @@ function planCancels(observed: ObservedPool, ownershipProblem: Problem | null): 
 }
 
 /**
- * The earliest start of the next refill: backs off after failures; `null` (now) after a change, and
- * if the failure was recorded by a clock that was ahead.
+ * The earliest start of the next refill: backs off after failures. `null` (now) if the last refill
+ * did not fail, if the inputs have changed since, or if its failure is recorded in the future: the
+ * clock was ahead.
  */
 function retryTimeOf(
   { failures, last }: RefillHistory,

@@ -1,5 +1,5 @@
 // Computes the long-term claim rate of a pool, for headroomHours. Blocks are claimed whole, so the
-// result is a lower bound: it counts only codes that were certainly used.
+// last one is not counted: it may be mostly unused.
 import { BLOCK_SIZE } from './block.ts'
 import type { ClaimSample } from './claim-rate.ts'
 
@@ -22,8 +22,8 @@ export function addLongTermSample(
 }
 
 /**
- * Codes per second that were certainly used: of the blocks claimed between the first and the last
- * sample, the last one may be partly unused. 0 with too few samples.
+ * Codes claimed per second between the first and the last sample, without the last block; 0 if the
+ * samples are too few or too close.
  */
 export function sustainedRateOf(samples: readonly ClaimSample[]): number {
   const first = samples[0]

@@ -9,7 +9,7 @@ export interface PoolCondition extends Problem {
   readonly status: 'True' | 'False' | 'Unknown'
 }
 
-/** Time after which a Job that has not started counts as a problem. */
+/** Time after which a running Job whose pod does not start counts as a problem. */
 const START_MS_MAX = 30_000
 /** Reasons of a failure that a retry may fix. */
 const RETRIED_REASONS: ReadonlySet<string> = new Set(['RefillFailed', 'JobDeleted'])
@@ -34,7 +34,7 @@ export function poolConditions(
   return conditions
 }
 
-/** Whether the controller cannot continue until an operator changes something. */
+/** Whether the problem will probably persist until an operator changes something. */
 function mustAct({ status, reason }: PoolCondition, { history }: RefillPlan): boolean {
   if (status !== 'True' || reason === STORE_UNAVAILABLE) return false
   return !RETRIED_REASONS.has(reason) || history.failures >= FAILURES_STALLED

@@ -10,7 +10,7 @@ export interface Pool {
   readonly poolNumber: number
   readonly minted: number
   readonly claimed: number
-  /** The writer of the last claim; `null` before the first. */
+  /** The writer of the last claim or RaiseChange; `null` before the first. */
   readonly writerId: string | null
   /** From `fingerprintOf`, so that minting with a different secret fails. */
   readonly secretFingerprint: string

@@ -1,6 +1,6 @@
 // One line of a list of blocked targets. `evil.example` blocks all URLs on this host and on its
-// subdomains; `sites.example/bad` blocks the URLs on exactly the host `sites.example` whose path
-// and query start with `/bad`. Ports and the scheme http:// or https:// are ignored.
+// subdomains; `sites.example/bad` blocks the URLs on exactly the host `sites.example` whose path,
+// with the query, starts with `/bad`. Ports and the scheme http:// or https:// are ignored.
 import { normalTargetOf } from './normal-target.ts'
 
 /** A blocked host with its subdomains or, with a path, a blocked prefix of URLs on one host. */
@@ -48,7 +48,7 @@ export function parseBlockedEntry(line: string): BlockedEntry | { fault: string 
   return { host, path: authority.length === url.length ? undefined : path }
 }
 
-/** The fault of an entry, without its scheme, that is found before the URL is parsed. */
+/** Checks an entry before its URL is parsed; returns its fault. `url` is without the scheme. */
 function faultOf(url: string, authority: string): string | undefined {
   if (url.length > ENTRY_LENGTH_MAX) return `has more than ${ENTRY_LENGTH_MAX} characters`
   if (/\s/.test(url)) return 'must be one host or one URL: it contains white space'

@@ -9,9 +9,9 @@ export interface BlockedTable {
   readonly bytes: Uint8Array<ArrayBuffer>
   /** The position of each slot's record. The number of slots is a power of two. */
   readonly slots: Uint32Array<ArrayBuffer>
-  /** Bits of each slot's hash, so that few records with other hashes are read; 0 = free slot. */
+  /** A filter: bits of the hash of each slot's record, compared before the record; 0: free slot. */
   readonly tags: Uint8Array<ArrayBuffer>
-  /** The start of each hash: random, so that a list cannot contain chosen collisions. */
+  /** The initial value of each hash: random, so that a list cannot contain chosen collisions. */
   readonly seed: number
 }
 

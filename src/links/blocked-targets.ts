@@ -1,8 +1,8 @@
 // Whether a target is blocked. A host entry blocks this host and every subdomain, on any port; case
 // and trailing dots are ignored, and internationalized names are compared in Punycode. IP addresses
 // are compared as the WHATWG URL parser normalises them, and have no subdomains. A prefix entry
-// blocks the URLs on exactly this host, on any port, whose path and query start with the prefix,
-// both in the form of normal-target.ts.
+// blocks the URLs on exactly this host, on any port, whose path, with the query, starts with the
+// prefix, both in the form of normal-target.ts.
 import { BLOCKED, HAS_PREFIXES } from './blocked-records.ts'
 import { type BlockedTable, createTableProbe, hashOfHost, nextHash } from './blocked-table.ts'
 import { type NormalTarget, normalTargetOf } from './normal-target.ts'

@@ -2,11 +2,11 @@
 import { isExpired } from './expiry.ts'
 import type { Link } from './link.ts'
 
-/** The fields of a link that a redirect uses and that the cache tiers store. */
+/** The fields of a link that a redirect uses, and the result of a check. */
 export interface Target {
   readonly longUrl: string
   readonly expiresAtMs: number | null
-  /** The version of the list of blocked targets that last allowed the target. */
+  /** In memory only: the version of the list of blocked targets that last allowed the target. */
   allowedBy?: number | undefined
 }
 

@@ -28,8 +28,8 @@ export interface LinkCache {
   /** Reads a code. If it is neither cached nor leased, the result has a lease for the caller. */
   lookUp(code: string): Promise<CacheResult>
   /**
-   * Stores an entry if its lease is still valid: a target at most until it expires, an expired
-   * target as long as a negative entry. Resolves to whether the entry was stored.
+   * Stores an entry if its lease is still valid; resolves to whether it was stored. A target is
+   * kept at most until it expires. A target that has already expired is kept for NEGATIVE_MS.
    */
   fill(entry: CacheEntry): Promise<boolean>
   /** Removes the entry and any lease; resolves once the cache has confirmed it. */

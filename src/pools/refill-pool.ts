@@ -1,6 +1,6 @@
-// Refills a pool: mints blocks, that is, generates their codes, writes them and counts them in the
-// pool. It may be killed at any time and may run concurrently: a block's number determines its
-// codes, so none is lost or generated twice.
+// Refills a pool: mints blocks (generates their codes), writes them and advances the pool's
+// counter. It may be killed at any time and may run concurrently: a block's number determines its
+// codes, so minting and writing a block a second time changes nothing.
 import { mintBlock } from '../codes/block.ts'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Permutation } from '../codes/permutation.ts'

@@ -15,7 +15,7 @@ export interface CodeSlots {
   take(slot: number): void
   /** Frees a slot. Does nothing for -1, which `find` returns if the code has no slot. */
   free(slot: number): void
-  /** Copies the codes to a table of twice the size; calls `onMove` with both slots of each code. */
+  /** Copies the codes to a table of twice the size; `onMove` gets the old and new slot of each. */
   doubled(onMove: (from: number, to: number) => void): CodeSlots
 }
 

@@ -7,8 +7,8 @@ import { isExpired } from '../links/expiry.ts'
 import { type CachedTarget, createTargetTable } from './target-table.ts'
 
 /**
- * Maximum lifetime of a cached link, from the start of its lookup, if another process or a pending
- * write may change the link. Also the maximum age of a lookup that another call joins.
+ * Maximum lifetime of a cached link, from the start of its lookup, if another process or a write of
+ * unknown outcome may change the link. Also the maximum age of a lookup that another call joins.
  */
 export const HIT_MS_MAX = 4000
 /**
@@ -31,7 +31,7 @@ const HOT_BYTES_MAX = 4 * MIB
 const OVERHEAD_BYTES = 300
 /**
  * Every n-th hit of the table copies its link to the hot links. A very popular link is thus copied
- * soon. If many links are equally popular, few are copied: they would only evict each other.
+ * soon. Most hits copy nothing: copies of equally popular links would only evict each other.
  */
 const COPY_EVERY = 8
 /** The maximum number of negative entries. */
@@ -103,7 +103,7 @@ export function createLinkMemory(options: {
     staleTarget(code, nowMs) {
       const link = table.get(code)
       if (link === undefined) return undefined
-      // If the clock was set back by more than `staleMs`, the age is unknown.
+      // Too old, or from the future: the clock was set back by at least `staleMs`.
       if (Math.abs(nowMs - link.readAtMs) >= staleMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },

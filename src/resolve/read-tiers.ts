@@ -109,8 +109,8 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
 }
 
 /**
- * Counts the reads of the cache. A negative entry is a `miss`: as in the other tiers, no link
- * redirects. A code that is not cached is `unknown`.
+ * Counts the reads of the cache. A negative entry counts as a `miss`, as in the store: no link
+ * redirects. A code that is not cached counts as `unknown`.
  */
 function createCacheCounts({ metrics: { lookups } }: TierDeps) {
   const counters = tierCounters(lookups, 'cache')
@@ -120,7 +120,7 @@ function createCacheCounts({ metrics: { lookups } }: TierDeps) {
       if (cached.kind === 'unknown') unknowns.inc()
       else counters.count(cached.kind === 'hit' ? cached.target : undefined)
     },
-    /** Counts a failure; rethrows a defect. */
+    /** Counts an error; rethrows it unless it is a StoreError. */
     countOrRethrow(error: unknown) {
       counters.errors.inc()
       if (!(error instanceof StoreError)) throw error

@@ -3,7 +3,7 @@ import type { BlockedTargets } from '../../links/blocked-targets.ts'
 import type { Target } from '../../links/decide-redirect.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** Creates the checks of targets. A check counts the targets that are blocked. */
+/** Creates checks. A check returns whether a target is blocked, and counts it if it is. */
 export interface BlockedChecks {
   /** The check of new links. Imported links are not checked, but their redirects are. */
   ofCreates(): (longUrl: string) => boolean

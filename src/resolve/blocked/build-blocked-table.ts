@@ -25,7 +25,7 @@ export const FAULTS_MAX = 1000
 const LINES_PER_STEP = 500
 /** The typical length of a line, to reserve memory. */
 const LINE_BYTES = 20
-/** Ratio of the size of the records to that of the files: each record has a 3-byte header. */
+/** Estimated ratio of the size of the records to that of the files: each record has a header. */
 const RECORD_BYTES_PER_FILE_BYTE = 1.25
 const NEWLINE = 10
 

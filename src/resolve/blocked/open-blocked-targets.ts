@@ -11,7 +11,7 @@ import { createBlockedTargetsLoader } from './load-blocked-targets.ts'
 
 export type { BlockedChecks } from './blocked-checks.ts'
 
-/** The log and the metrics of blocked targets. */
+/** The log, the metrics and the stop hook of the process. */
 export interface BlockedTargetsService {
   readonly log: WatchedListOptions<unknown>['log']
   readonly metrics: Pick<Metrics, 'listEntries' | 'listFaults' | 'blocked'>
@@ -21,7 +21,7 @@ export interface BlockedTargetsService {
 
 const SUFFIX = '.txt'
 
-/** The check of the files of BLOCKED_TARGETS. */
+/** Validates the files of BLOCKED_TARGETS. */
 export const blockedTargetsCheck = fileSettings(
   { BLOCKED_TARGETS: blockedTargetsSetting },
   async ({ BLOCKED_TARGETS: path }) => {
