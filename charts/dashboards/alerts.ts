@@ -92,8 +92,8 @@ const limiterAlerts: readonly Alert[] = [
       `max by (pod) (${ours('limiterDomains')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: 'ratelimit' })}`,
     summary:
-      'The limiter pod {{ $labels.pod }} has no rate-limit rules: ' +
-      'either it is not ready, or it admits all requests without a limit',
+      'The limiter pod {{ $labels.pod }} has received no valid rate-limit rules: ' +
+      'it is not ready, and the edge does not call it',
   },
   {
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
