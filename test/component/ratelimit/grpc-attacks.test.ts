@@ -30,5 +30,5 @@ test.each(shortForm)(
     }
     await withinDeadline('the exit', exited, 20_000)
   },
-  60_000,
+  120_000,
 )
