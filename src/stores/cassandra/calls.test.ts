@@ -53,10 +53,12 @@ test.each([
   { kind: 'scan', code: 0x2200, logged: 1, fault: 'rejected the statement' },
   // The table does not exist.
   { kind: 'new-table-scan', code: 0x2200, logged: 0, fault: 'rejected the statement' },
+  { kind: 'new-table-scan', code: 0x0000, logged: 0, fault: 'did not complete the statement' },
   { kind: 'new-table-scan', code: 0x1000, logged: 1, fault: 'did not complete the statement' },
 ] as const)('the failure $code of a $kind is logged $logged times', async (given) => {
   const { kind, code, logged, fault } = given
-  const cause = Object.assign(new Error(), { name: 'ResponseError', code })
+  const message = 'java.lang.IllegalArgumentException: Unknown CF 8f407497'
+  const cause = Object.assign(new Error(message), { name: 'ResponseError', code })
   const { calls, warnings } = openWith(() => Promise.reject(cause))
   await expect(calls.run(kind, 'SELECT')).rejects.toMatchObject({
     name: 'StoreError',

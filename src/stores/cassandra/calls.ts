@@ -8,7 +8,7 @@ import { createDeadlineQueue, type DeadlineQueue } from '../../resilience/deadli
 import type { Log } from '../../telemetry/log.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraMetrics } from './driver-metrics.ts'
-import { failureOf, rejectionOf } from './failed-outcome.ts'
+import { failureOf, isNewTableError, rejectionOf } from './failed-outcome.ts'
 import type { MajorityWatch } from './majority.ts'
 import type { Row } from './row.ts'
 import { type KindOptions, kindOptions, type StatementKind } from './statement-kinds.ts'
@@ -215,7 +215,8 @@ function createFailureHandler(metrics: CassandraMetrics, log: Pick<Log, 'warn'>)
     const isRejection = rejectionOf(cause) !== undefined
     const fault = isRejection ? 'rejected the statement' : 'did not complete the statement'
     const failure = new StoreError(`Cassandra ${fault} (${kind})`, { outcome, cause })
-    if (isRejection && !kindOptions[kind].logsRejections) return failure
+    const isReported = isRejection || isNewTableError(cause)
+    if (isReported && !kindOptions[kind].logsRejections) return failure
     if (nowMs < nextLogMs) unlogged++
     else {
       nextLogMs = nowMs + LOG_FAILURE_MS

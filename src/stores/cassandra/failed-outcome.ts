@@ -40,10 +40,23 @@ export function failureOf(error: unknown): Failure {
 /** Errors that only the operator can fix: permissions, unknown data centers, invalid statements. */
 const REJECTIONS: ReadonlySet<unknown> = new Set([0x2000, 0x2100, 0x2200, 0x2300])
 
+const INVALID = 0x2200
+const SERVER_ERROR = 0x0000
+
 /** The server's message if it rejects the statement permanently. */
 export function rejectionOf(error: unknown): string | undefined {
   const { name, code, message } = shapeOf(error)
   return name === 'ResponseError' && REJECTIONS.has(code) ? message : undefined
+}
+
+/**
+ * Whether a node cannot read a table that it already lists, because the table is being created: it
+ * rejects the statement as invalid, or fails with an exception.
+ */
+export function isNewTableError(error: unknown): boolean {
+  const { name, code, message } = shapeOf(error)
+  if (name !== 'ResponseError') return false
+  return code === INVALID || (code === SERVER_ERROR && message.includes('Unknown CF '))
 }
 
 /** Name, code and message of any thrown value. */

@@ -18,8 +18,8 @@ function listing(read: () => Promise<readonly Row[]>) {
   }
 }
 
-function rejection(code: number): StoreError {
-  const cause = Object.assign(new Error('rejected'), { name: 'ResponseError', code })
+function failure(code: number, message = 'failed'): StoreError {
+  const cause = Object.assign(new Error(message), { name: 'ResponseError', code })
   return new StoreError('no', { outcome: 'not-done', cause })
 }
 
@@ -33,12 +33,18 @@ test('readSchemaVersion() returns the newest version', async () => {
   ).toBe(2)
 })
 
-test('readSchemaVersion() returns 0 if the table is listed but not readable yet', async () => {
-  const creating = listing(() => Promise.reject(rejection(0x2200)))
+test.each([
+  ['rejects the statement', failure(0x2200)],
+  ['fails', failure(0x0000, 'java.lang.IllegalArgumentException: Unknown CF 8f407497')],
+])('readSchemaVersion() returns 0 if a node %s while it creates the table', async (_, error) => {
+  const creating = listing(() => Promise.reject(error))
   expect(await readSchemaVersion(creating, 'k')).toBe(0)
 })
 
-test('readSchemaVersion() throws every other error', async () => {
-  const rejecting = listing(() => Promise.reject(rejection(0x2100)))
-  await expect(readSchemaVersion(rejecting, 'k')).rejects.toThrow(StoreError)
-})
+test.each([failure(0x2100), failure(0x0000)])(
+  'readSchemaVersion() throws every other error',
+  async (error) => {
+    const failing = listing(() => Promise.reject(error))
+    await expect(readSchemaVersion(failing, 'k')).rejects.toThrow(StoreError)
+  },
+)

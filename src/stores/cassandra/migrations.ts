@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { pause } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { Cassandra, CassandraSession } from './client.ts'
-import { shapeOf } from './failed-outcome.ts'
+import { isNewTableError } from './failed-outcome.ts'
 import { integerOf, uuidOf, wasApplied } from './row.ts'
 import { createMigrationsTable, type Migration, migrations } from './schema.ts'
 
@@ -18,9 +18,6 @@ const LOCK_WAIT_MS_MAX = 5 * 60_000
 const HAS_MIGRATIONS = `SELECT table_name FROM system_schema.tables
   WHERE keyspace_name = ? AND table_name = 'schema_migrations'`
 
-/** The server's error code for a statement on a missing table. */
-const INVALID = 0x2200
-
 /** The version of the schema, 0 before the first migration. Throws StoreError. */
 export async function readSchemaVersion(
   cassandra: CassandraSession,
@@ -31,7 +28,7 @@ export async function readSchemaVersion(
   const cql = `SELECT version FROM ${keyspace}.schema_migrations`
   const rows = await cassandra.execute('new-table-scan', cql).catch((error: unknown) => {
     // A node lists a new table shortly before the table is readable.
-    if (error instanceof StoreError && shapeOf(error.cause).code === INVALID) return []
+    if (error instanceof StoreError && isNewTableError(error.cause)) return []
     throw error
   })
   return Math.max(0, ...rows.map((row) => integerOf(row['version'])))

@@ -112,7 +112,7 @@ const failures: Record<string, [args: string, env: Record<string, string>, expec
   'the link does not exist': ['link show unknown', {}, /404.*No record/],
   'the link to disable does not exist': ['link disable unknown', {}, /404/],
   'the link to delete does not exist': ['link delete unknown --json', {}, /404/],
-  'it is not a limiter': ['limit reset d k=v', {}, /404.*must be the admin URL of a limiter /],
+  'it is not a limiter': ['limit reset d k=v', {}, /404.*; ADMIN_URL must be the admin URL of /],
   'the token is wrong': ['pool status', { ADMIN_TOKEN: 'x'.repeat(16) }, /401.*ADMIN_TOKEN/],
 }
 
