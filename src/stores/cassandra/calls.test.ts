@@ -51,6 +51,7 @@ test('a close waits for statements in flight, except those that have timed out',
 
 test.each([
   { kind: 'scan', code: 0x2200, logged: 1, fault: 'rejected the statement' },
+  { kind: 'scan', code: 0x0000, logged: 1, fault: 'did not complete the statement' },
   // The table does not exist.
   { kind: 'new-table-scan', code: 0x2200, logged: 0, fault: 'rejected the statement' },
   { kind: 'new-table-scan', code: 0x0000, logged: 0, fault: 'did not complete the statement' },

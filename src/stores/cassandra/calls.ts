@@ -215,8 +215,8 @@ function createFailureHandler(metrics: CassandraMetrics, log: Pick<Log, 'warn'>)
     const isRejection = rejectionOf(cause) !== undefined
     const fault = isRejection ? 'rejected the statement' : 'did not complete the statement'
     const failure = new StoreError(`Cassandra ${fault} (${kind})`, { outcome, cause })
-    const isReported = isRejection || isNewTableError(cause)
-    if (isReported && !kindOptions[kind].logsRejections) return failure
+    const isExpected = isRejection || isNewTableError(cause)
+    if (isExpected && !kindOptions[kind].logsRejections) return failure
     if (nowMs < nextLogMs) unlogged++
     else {
       nextLogMs = nowMs + LOG_FAILURE_MS

@@ -11,7 +11,7 @@ import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
 const START_MS_MAX = 30_000
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 30_000
 const target = 'https://example.com/'
 const token = 'a-token-of-some-length'
 

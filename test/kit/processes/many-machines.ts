@@ -77,21 +77,24 @@ export async function startManyMachines(given: { codes: number }): Promise<ManyM
  */
 async function warmUp(creates: readonly Machine[]): Promise<void> {
   const clients = await Promise.all(creates.map(({ port }) => openClient(port)))
-  const endMs = performance.now() + WARM_UP_MS_MAX
-  for (let round = 0, isWarm = false; !isWarm && performance.now() < endMs; round++) {
-    const startedMs = performance.now()
-    const responses = await Promise.all(
-      Array.from({ length: WARM_UP_CREATES / clients.length }).flatMap((_, at) =>
-        clients.map((client, number) => {
-          const alias = `w${String(round)}-${String(number)}-${String(at)}`
-          return client.create({ long_url: 'https://example.com/', custom_alias: alias })
-        }),
-      ),
-    )
-    const areCreated = responses.every((response) => response.status === 201)
-    isWarm = areCreated && performance.now() - startedMs < WARM_ROUND_MS
+  try {
+    const endMs = performance.now() + WARM_UP_MS_MAX
+    for (let round = 0, isWarm = false; !isWarm && performance.now() < endMs; round++) {
+      const startedMs = performance.now()
+      const responses = await Promise.all(
+        Array.from({ length: WARM_UP_CREATES / clients.length }).flatMap((_, at) =>
+          clients.map((client, number) => {
+            const alias = `w${String(round)}-${String(number)}-${String(at)}`
+            return client.create({ long_url: 'https://example.com/', custom_alias: alias })
+          }),
+        ),
+      )
+      const areCreated = responses.every((response) => response.status === 201)
+      isWarm = areCreated && performance.now() - startedMs < WARM_ROUND_MS
+    }
+  } finally {
+    for (const client of clients) client.close()
   }
-  for (const client of clients) client.close()
 }
 
 async function openMachine(given: {
