@@ -99,16 +99,7 @@ test(
   async () => {
     await pools.waitForCondition(SMALL, 'Ready', 'True LevelSufficient')
     createPod = await startCreatePod(SMALL)
-    const state = { isLow: false }
-    const lowered = waitFor(
-      'the level to fall below low water',
-      async () => (await createPod.levelOf(SMALL)) < LOW_WATER,
-      WAIT_MS_MAX,
-    ).finally(() => {
-      state.isLow = true
-    })
-    const codes = await createPod.createUntil(() => state.isLow)
-    await lowered
+    const codes = await createPod.createUntilLevel(LOW_WATER - 1, WAIT_MS_MAX)
     expect(new Set(codes).size).toBe(codes.length)
     await waitFor(
       'the level to reach the target',

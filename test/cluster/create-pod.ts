@@ -1,5 +1,6 @@
 // A create pod of the release that takes its codes from another pool, called without the edge and
 // its limits: for tests that empty a pool.
+import { waitFor } from '../kit/wait-for.ts'
 import { applyObjects, getObject, kubectl } from './cluster.ts'
 import { adminToken, FULL_NAME, RELEASE } from './release.ts'
 
@@ -13,6 +14,11 @@ const LINKS_MAX = 100_000
 export interface CreatePod {
   /** Creates links until `isEnough`, called after each link, is true; resolves to their codes. */
   readonly createUntil: (isEnough: (created: number) => boolean) => Promise<readonly string[]>
+  /**
+   * Creates links until the pool has at most `level` codes left; resolves to the codes of the links.
+   * Throws if that takes longer than `msMax`.
+   */
+  readonly createUntilLevel: (level: number, msMax: number) => Promise<readonly string[]>
   /** The number of codes that a pool of the store has left. */
   readonly levelOf: (pool: string) => Promise<number>
   readonly stop: () => Promise<void>
@@ -60,9 +66,20 @@ export async function startCreatePod(pool: string): Promise<CreatePod> {
   await kubectl('wait', `pod/${name}`, ...wait, ...inNamespace)
   const { status } = await getObject<{ status: { podIP: string } }>('pod', name, ...inNamespace)
   const token = await adminToken()
+  const url = `http://${status.podIP}:8080`
+  const levelOfPool = (of: string) => levelOf(`http://${status.podIP}:9090`, { pool: of, token })
   return {
-    createUntil: (isEnough) => createUntil(`http://${status.podIP}:8080`, isEnough),
-    levelOf: (of) => levelOf(`http://${status.podIP}:9090`, { pool: of, token }),
+    createUntil: (isEnough) => createUntil(url, isEnough),
+    createUntilLevel: async (level, msMax) => {
+      const state = { isReached: false }
+      const isReached = async () => (await levelOfPool(pool)) <= level
+      const reached = waitFor(`a level of ${level} codes`, isReached, msMax).finally(() => {
+        state.isReached = true
+      })
+      const [codes] = await Promise.all([createUntil(url, () => state.isReached), reached])
+      return codes
+    },
+    levelOf: levelOfPool,
     stop: async () => {
       await kubectl('delete', 'pod', name, ...inNamespace, '--now')
     },
