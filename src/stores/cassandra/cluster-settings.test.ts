@@ -17,6 +17,7 @@ const nodeWith = (change: Readonly<Record<string, string>> = {}) =>
 
 test('a cluster with the required settings, or that lists no settings, has no problems', () => {
   expect(checkSettings([nodeWith(), nodeWith()])).toEqual([])
+  expect(checkSettings([nodeWith({ disk_failure_policy: 'stop_paranoid' })])).toEqual([])
   expect(checkSettings([new Map()])).toEqual([])
   expect(checkSettings([])).toEqual([])
 })
@@ -26,6 +27,7 @@ test.each([
   ['storage_compatibility_mode', 'CASSANDRA_4'],
   ['commitlog_sync', 'periodic'],
   ['disk_failure_policy', 'ignore'],
+  ['disk_failure_policy', 'best_effort'],
   ['commit_failure_policy', 'ignore'],
   ['cas_contention_timeout', '5s'],
   ['write_request_timeout', '1m'],

@@ -44,8 +44,8 @@ export const expectedSettings: readonly ExpectedSetting[] = [
   },
   {
     setting: 'disk_failure_policy',
-    wanted: 'stop, die or best_effort',
-    isGood: (value) => value !== 'ignore',
+    wanted: 'stop, stop_paranoid or die',
+    isGood: (value) => ['stop', 'stop_paranoid', 'die'].includes(value),
     costs: 'a node whose disk fails continues to respond, without some links',
   },
   {
