@@ -28,7 +28,7 @@ module.exports = {
         orphan: true,
         pathNot: [
           '\\.d\\.ts$',
-          '^src/launch\\.js$',
+          '^src/(launch|compile-cache)\\.js$',
           '^src/web/',
           '^test/(open-handle-reporter|cluster/test-order)[.]ts$',
           '[.]config[.]js$',

@@ -33,6 +33,7 @@ export default defineConfig(
     files: [
       'src/main.ts',
       'src/launch.js',
+      'src/compile-cache.js',
       'bin/**',
       'src/telemetry/tracing.ts',
       'test/**',

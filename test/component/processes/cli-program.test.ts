@@ -99,9 +99,10 @@ test(
     const { stderr } = await run(program, ['--version'], { env, timeout: TEST_MS_MAX })
     const started = stderr.trim().split('\n').at(-1) ?? ''
     expect(JSON.parse(started)).toEqual([
-      ...['--max-old-space-size=512', '--max-semi-space-size=8', '--single-threaded-gc'],
-      ...['--disable-warning=ExperimentalWarning', '--import'],
-      join(root, 'src/telemetry/tracing.ts'),
+      ...['--max-old-space-size=512', '--max-semi-space-size=16', '--single-threaded-gc'],
+      '--disable-warning=ExperimentalWarning',
+      ...['--import', join(root, 'src/compile-cache.js')],
+      ...['--import', join(root, 'src/telemetry/tracing.ts')],
     ])
   },
   TEST_MS_MAX,

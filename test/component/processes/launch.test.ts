@@ -151,3 +151,27 @@ test('an npm that a signal stops is reported with the signal', async () => {
   await expect(failed).rejects.toMatchObject({ code: 1, stderr })
   expect(existsSync(join(checkout, '.install-lock'))).toBe(false)
 })
+
+test('a second start needs no TypeScript compiler, not even in threads', async () => {
+  const checkout = join(folder, 'compiled')
+  await mkdir(join(checkout, 'src'), { recursive: true })
+  await cp(join(root, 'src/compile-cache.js'), join(checkout, 'src/compile-cache.js'))
+  const isLoaded = 'const isLoaded: boolean = process.moduleLoadList.join().includes("amaro")\n'
+  await writeFile(
+    join(checkout, 'src/program.ts'),
+    'import { Worker } from "node:worker_threads"\n' +
+      `${isLoaded}console.log(isLoaded)\n` +
+      'new Worker(new URL("./thread.ts", import.meta.url), { execArgv: [] })\n',
+  )
+  await writeFile(join(checkout, 'src/thread.ts'), `${isLoaded}console.log(isLoaded)\n`)
+  const start = async (env = {}) => {
+    const args = ['--import', './src/compile-cache.js', 'src/program.ts']
+    return (await run(process.execPath, args, { cwd: checkout, env })).stdout
+  }
+  expect(await start()).toBe('true\ntrue\n')
+  expect(await start()).toBe('false\nfalse\n')
+  expect(await start({ NODE_COMPILE_CACHE: join(checkout, 'other') })).toBe('true\ntrue\n')
+  await rm(join(checkout, 'node_modules'), { recursive: true })
+  await writeFile(join(checkout, 'node_modules'), 'no folder')
+  expect(await start()).toBe('true\ntrue\n')
+})

@@ -46,13 +46,15 @@ export const inherited = {
 
 /** The arguments of Node.js that run a role of the checkout, as in the npm scripts. */
 export function roleArguments(...args: readonly string[]): string[] {
-  const bounds = ['--max-old-space-size=512', '--max-semi-space-size=8']
+  const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
   if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // like the script `curtail`
   return [...bounds, ...programArguments(args)]
 }
 
 function programArguments(args: readonly string[]): string[] {
-  return ['--import', join(root, 'src/telemetry/tracing.ts'), join(root, 'src/main.ts'), ...args]
+  const preloads = ['src/compile-cache.js', 'src/telemetry/tracing.ts']
+  const imports = preloads.flatMap((file) => ['--import', join(root, file)])
+  return [...imports, join(root, 'src/main.ts'), ...args]
 }
 
 /** Starts a role and waits until it is ready. Throws with its output if it exits before. */
