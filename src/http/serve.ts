@@ -107,7 +107,6 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         ...args: [IncomingMessage, ServerResponse, () => void]
       ) => void
       const handle = traceRequests((req, res) => {
-        boundUnreadBody(req, res)
         const detail = hostFault(req)
         if (detail !== undefined) {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
@@ -162,10 +161,9 @@ function messageClasses() {
   const draining = { now: false }
   type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
   class Response<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
-    /** Whether to close the connection if the body is still unread when the response starts. */
-    closeIfUnread = false
     override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
-      if (draining.now || (this.closeIfUnread && !this.req.complete)) this.shouldKeepAlive = false
+      if (draining.now) this.shouldKeepAlive = false
+      if (!this.req.complete) boundUnreadBody(this.req, this)
       if (typeof reason === 'string') return super.writeHead(status, reason, headers)
       return super.writeHead(status, reason)
     }
@@ -175,14 +173,14 @@ function messageClasses() {
 }
 
 /**
- * Bounds what is read of a body after a response that did not wait for it. A body of unknown or
- * too large a length closes the connection; one that completes within DISCARD_MS_MAX keeps it.
+ * Bounds what is read of an incomplete body whose response starts. A body of unknown or too large a
+ * length closes the connection; one that completes within DISCARD_MS_MAX keeps it.
  */
 function boundUnreadBody(req: IncomingMessage, res: ServerResponse): void {
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
   if (length === undefined && encoding === undefined) return
   if (encoding !== undefined || Number(length) > BODY_BYTES_MAX) {
-    Object.assign(res, { closeIfUnread: true })
+    res.shouldKeepAlive = false
     return
   }
   res.once('finish', () => {
