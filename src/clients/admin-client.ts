@@ -65,7 +65,7 @@ export interface AdminRequest {
   readonly json?: object
   /** How long to wait for the response, in milliseconds. @default 15_000 */
   readonly msMax?: number
-  /** Whether the API may apply it despite a timeout. @default true for all methods but GET */
+  /** Whether a timeout error warns that the change may have been applied. @default not for GET */
   readonly isChange?: boolean
   /** Called with the headers of the response if it is a success. */
   readonly onHeaders?: (headers: Headers) => void
@@ -103,7 +103,7 @@ export async function callAdminApi<T>(
   throw new OperatorError(message)
 }
 
-/** Like `callAdminApi`, but the error after a timeout of a change suggests a retry. */
+/** Like `callAdminApi`, for a caller without retries: a timeout of a change suggests a retry. */
 export async function callAdminApiOnce<T>(...call: Parameters<typeof callAdminApi<T>>): Promise<T> {
   try {
     return await callAdminApi(...call)

@@ -29,7 +29,7 @@ export interface BulkRun {
 }
 
 /** Lists or changes the selected links; prints the links and the counts. Throws OperatorError. */
-export async function changeLinks(args: BulkRequest, run: BulkRun): Promise<void> {
+export async function runBulk(args: BulkRequest, run: BulkRun): Promise<void> {
   const { verb } = args
   const { stdout, stderr } = process
   const hasRows = verb === 'list' || args.isJson

@@ -29,7 +29,8 @@ export async function readCodeList(
     const code = codeOf(content)
     if (code === '') continue
     if (code === undefined || !isCode(code)) {
-      const shown = JSON.stringify(content?.slice(0, SHOWN_CHARACTERS_MAX) ?? 'too long')
+      const shown =
+        content === undefined ? 'too long' : JSON.stringify(content.slice(0, SHOWN_CHARACTERS_MAX))
       const allowed = 'a code, or a JSON object with a code as short_code'
       throw new OperatorError(`line ${line} of ${name} must be ${allowed}: it is ${shown}`)
     }

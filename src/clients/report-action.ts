@@ -1,6 +1,6 @@
 // Reports a change of an operator list to the audit log of the admin API. The change is written
-// already: if the admin API does not record it, the command prints the line, and succeeds. It warns
-// if the service does not read the list.
+// already: if the admin API does not record it, the command prints the line of the audit log, and
+// succeeds. It also warns if the service does not read the list.
 import * as z from 'zod'
 import { UnknownOutcomeError } from '../process/list-target.ts'
 import { OperatorError } from '../process/role.ts'

@@ -1,4 +1,4 @@
-// Retries of requests to an admin API that was reached, but is unavailable, for a bounded time.
+// Retries of requests to an API that was reached, but is unavailable, for a bounded time.
 import { pause as defaultPause, type Pause } from '../resilience/deadline.ts'
 import { createBackOff, fromHalf } from '../resilience/retry-until-deadline.ts'
 import { UnavailableError } from './admin-client.ts'

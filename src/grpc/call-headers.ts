@@ -18,7 +18,7 @@ export interface CallHeaders {
   readonly traceparent: string | undefined
 }
 
-/** Why the call is rejected: malformed HTTP/2, not gRPC, or unsupported. */
+/** Why the call is rejected: malformed HTTP/2, not gRPC, or a gRPC call with an error status. */
 export type HeaderFault =
   | { readonly kind: 'malformed' }
   | { readonly kind: 'http'; readonly status: 415 }

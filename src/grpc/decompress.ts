@@ -11,7 +11,7 @@ const CHUNK_BYTES = 256 * 1024
 /** Maximum number of messages decompressed concurrently: the size of the thread pool. */
 const CONCURRENT_MAX = 4
 let running = 0
-/** Queue of messages; its length is bounded by the number of calls. */
+/** Queue of messages, which the message budgets of their connections bound. */
 const waiting: (() => void)[] = []
 const options = { maxOutputLength: DECOMPRESSED_BYTES_MAX, chunkSize: CHUNK_BYTES }
 

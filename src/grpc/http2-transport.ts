@@ -93,7 +93,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
       if (socket instanceof Socket) socket.setNoDelay(true)
       const address = addressOf(socket)
       const tracked = bounds.open(address, () => {
-        connection.shed('other clients need the resources of the connection')
+        connection.shed('other connections need the resources of this connection')
         connection.destroy() // its memory is released now, not when the client closes
       })
       if (tracked === undefined) {

@@ -1,5 +1,5 @@
-// Assembles gRPC messages from chunks. The memory of incomplete messages is bounded in total and at
-// most twice their size. Does not parse messages.
+// Assembles gRPC messages from chunks. The memory of incomplete messages is bounded in total; it is
+// at most twice the size of each, but at least INITIAL_BYTES. Does not parse messages.
 import { decompress } from './decompress.ts'
 import type { Encoding } from './call-headers.ts'
 import type { Budget } from './http2/process-bounds.ts'

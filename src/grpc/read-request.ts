@@ -71,8 +71,8 @@ function parseRequest(bytes: Buffer): LimitRequest {
   }
 }
 
-function readDescriptor(reader: WireReader, before: number): ReceivedDescriptor {
-  if (before >= DESCRIPTORS_MAX) {
+function readDescriptor(reader: WireReader, index: number): ReceivedDescriptor {
+  if (index >= DESCRIPTORS_MAX) {
     throw new LimitRequestError(`a request may have at most ${DESCRIPTORS_MAX} descriptors`)
   }
   const target: ReceivedDescriptor = {
@@ -96,8 +96,8 @@ function readDescriptor(reader: WireReader, before: number): ReceivedDescriptor 
   return target
 }
 
-function readEntry(reader: WireReader, before: number): Entry {
-  if (before >= ENTRIES_MAX) {
+function readEntry(reader: WireReader, index: number): Entry {
+  if (index >= ENTRIES_MAX) {
     throw new LimitRequestError(`a descriptor may have at most ${ENTRIES_MAX} entries`)
   }
   let key = ''

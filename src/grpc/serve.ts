@@ -43,7 +43,7 @@ const CLOSE_MS_MAX = 4000
 /** Timeout of the probe that checks whether a unix socket is in use. */
 const PROBE_MS_MAX = 1000
 
-/** Opens the listener and starts to serve. Throws OperatorError. */
+/** Opens the listener and starts to serve. Throws OperatorError or ConfigError. */
 export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
   const { config, onError } = deps
   const transport = createHttp2Transport({
@@ -79,7 +79,8 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
         })
       })
       transport.close()
-      const timedOut = () => new Error('calls were still in flight at the deadline')
+      const timedOut = () =>
+        new Error('calls or TLS handshakes were still in flight at the deadline')
       await within(deps.closeMsMax ?? CLOSE_MS_MAX, closed, timedOut).catch(onError)
       for (const connection of connections) connection.destroy()
       await stopWatching?.()
@@ -164,8 +165,9 @@ function isServed(path: string): Promise<boolean> {
     socket.once('timeout', () => {
       finish(true)
     })
-    socket.once('error', () => {
-      finish(false)
+    // A server that accepts no connections at the moment fails with another error.
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => {
+      finish(code !== 'ECONNREFUSED' && code !== 'ENOENT')
     })
   })
 }

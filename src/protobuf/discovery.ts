@@ -53,16 +53,16 @@ interface DiscoveryNode {
   readonly userAgentVersion: string
 }
 
-/** A DiscoveryRequest for all resources of a type. */
+/** A DiscoveryRequest: for the resources of a type, or a report to the controller. */
 export interface DiscoveryRequest {
   /** Only in the first request of a stream. */
   readonly node: DiscoveryNode | undefined
   /** The version of the active resources; empty: none. */
   readonly version: string
   readonly typeUrl: string
-  /** The names of the resources. @default all */
+  /** The names of the resources, or the entries of a report. @default all resources */
   readonly resourceNames?: readonly string[]
-  /** The nonce of the response to accept or reject; empty in the first request of a stream. */
+  /** The nonce of the response to accept or reject; empty in a first request and in a report. */
   readonly nonce: string
   /** Why the response is rejected; `undefined`: it is accepted. */
   readonly error: string | undefined

@@ -2,7 +2,7 @@
 // the admin API.
 import * as z from 'zod'
 import { type AdminTarget, callAdminApiOnce } from '../clients/admin-client.ts'
-import { changeLinks } from '../clients/change-selected.ts'
+import { runBulk } from '../clients/change-selected.ts'
 import { createLink, hasNoCreator } from '../clients/create-link.ts'
 import { type BulkRequest, parseBulk } from '../clients/link-arguments.ts'
 import { linkCommands } from '../clients/link-commands.ts'
@@ -60,7 +60,7 @@ export const role = defineRole({
     }
     const many = parseLinkArgs(args)
     if (many !== undefined) {
-      await changeLinks(many, { target, signal, syntax, codeLengthMax: CODE_LENGTH_MAX })
+      await runBulk(many, { target, signal, syntax, codeLengthMax: CODE_LENGTH_MAX })
     } else if (args.command !== 'list') process.stdout.write(await runVerb(target, args))
     return { exitCode: 0 }
   },

@@ -15,8 +15,8 @@ export interface CreatePod {
   /** Creates links until `isEnough`, called after each link, is true; resolves to their codes. */
   readonly createUntil: (isEnough: (created: number) => boolean) => Promise<readonly string[]>
   /**
-   * Creates links until the pool has at most `level` codes left; resolves to the codes of the links.
-   * Throws if that takes longer than `msMax`.
+   * Creates links until the pool has at most `level` codes left; resolves to their codes. Throws if
+   * that takes longer than `msMax`.
    */
   readonly createUntilLevel: (level: number, msMax: number) => Promise<readonly string[]>
   /** The number of codes that a pool of the store has left. */

@@ -22,14 +22,14 @@ export interface SendOptions {
 export type RowSender = (rows: readonly LinkRow[]) => Promise<readonly ImportResult[]>
 
 const PAUSES = { firstMs: 250, maxMs: 8000 }
-/** How long a batch is retried: less before any response: ADMIN_URL may be wrong. */
+/** How long a batch is retried; shorter before the first results: ADMIN_URL may be wrong. */
 const RETRY_MS_MAX = 60_000
 const FIRST_RETRY_MS_MAX = 5000
 
 /** Creates the function that sends rows. */
 export function createRowSender(options: SendOptions): RowSender {
   const { target, signal, pause = wait, monotonicMs: nowMs = monotonicMs } = options
-  let hasResponded = false
+  let hasResults = false
   const sendOnce = async (rows: readonly LinkRow[]) => {
     const ndjson = rows.map((row) => `${JSON.stringify(row)}\n`).join('')
     const request = { method: 'POST', path: '/admin/links/import', ndjson }
@@ -46,16 +46,16 @@ export function createRowSender(options: SendOptions): RowSender {
       const sent = pending.flatMap((i) => rows[i] ?? [])
       const response = await resultOrUnavailable(sendOnce(sent))
       if (!(response instanceof UnavailableError)) {
-        hasResponded = true
+        hasResults = true
         for (const [at, result] of response.entries()) results.set(pending[at] ?? 0, result)
         pending = pending.filter((i) => results.get(i)?.result === 'failed')
         if (pending.length === 0) break
       }
       const cause = causeOf(response)
-      const isLast = nowMs() - startMs >= (hasResponded ? RETRY_MS_MAX : FIRST_RETRY_MS_MAX)
+      const isLast = nowMs() - startMs >= (hasResults ? RETRY_MS_MAX : FIRST_RETRY_MS_MAX)
       if (isLast || signal.aborted) {
         const isUnavailable = response instanceof UnavailableError || signal.aborted
-        if (isUnavailable || pending.length === rows.length) throw cause // sent by the next run
+        if (isUnavailable || pending.length === rows.length) throw cause // the next run sends them
         break // the service confirms other rows: only these fail
       }
       options.onRetry(cause.message)

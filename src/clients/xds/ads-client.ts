@@ -44,7 +44,7 @@ export interface AdsClientDeps {
     response: DiscoveryResponse,
     superseded: AbortSignal,
   ) => Promise<Rejection | undefined>
-  /** What Curtail's controller receives in addition; `undefined`: nothing. */
+  /** Reports to Curtail's controller; `undefined`: it is only informed when the client stops. */
   readonly reports?: Reports | undefined
   /** Called for each failed attempt and each stream that was closed, with the level of its log. */
   readonly onFailure: (level: 'info' | 'warn') => void
@@ -232,8 +232,8 @@ function createSubscription(deps: AdsClientDeps, onConnected: () => void) {
       }
     },
     /**
-     * Closes the stream. Returns whether a response arrived on it, or it was open for longer than
-     * the maximum time between attempts: the next failure is then the first in a row.
+     * Records that the stream is closed. Returns whether a response arrived on it, or it was open
+     * for longer than the maximum time between attempts: its failure is then the first in a row.
      */
     close(): boolean {
       reporting.onClose()

@@ -18,7 +18,7 @@ export interface StreamFailure {
   readonly reason: FailureReason
   /** One sentence with the setting to check. */
   readonly message: string
-  /** Whether no server was reached, which may only be starting. */
+  /** Whether no server was reached: it may still be starting. */
   readonly isUnreachable?: boolean
 }
 
@@ -88,7 +88,7 @@ export async function runAdsStream(options: StreamOptions): Promise<StreamFailur
   const sockets = new Set<Socket>()
   const attempt = { sockets, isOver: false }
   const onOpen: StreamOptions['onOpen'] = (send) => {
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy() // to another address
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy() // a parallel attempt
     sockets.clear()
     options.onOpen(send)
   }

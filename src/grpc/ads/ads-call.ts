@@ -46,7 +46,7 @@ export interface AdsCallDeps {
   readonly onAudit: (counts: readonly RuleHits[]) => void
 }
 
-/** Larger requests are rejected. A request contains metadata of the node, or a list of faults. */
+/** Larger requests are rejected. The largest contain metadata of the node, faults or a report. */
 const REQUEST_BYTES_MAX = 64 * 1024
 /** Maximum number, between two checks, of requests that neither subscribe nor settle a version. */
 const UNPRODUCTIVE_MAX = 100

@@ -51,7 +51,9 @@ export class AdsConnection {
     })
     this.session.on('error', (error: NodeJS.ErrnoException) => {
       const isProtocol = error.code?.startsWith('ERR_HTTP2') === true
-      if (isProtocol) deps.report('protocol', `the client does not use HTTP/2: ${error.message}`)
+      if (!isProtocol) return
+      const causes = 'the connection of a limiter failed, or the client does not use HTTP/2'
+      deps.report('protocol', `${causes}: ${error.message}`)
     })
     this.session.on('close', () => {
       clearInterval(timer)

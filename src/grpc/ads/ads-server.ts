@@ -113,7 +113,8 @@ export async function openAdsServer(options: AdsServerOptions): Promise<AdsServe
       reportFor(addressOf(socket))('tls', `the TLS handshake of a limiter failed: ${message}`)
     },
     onError: (err) => {
-      log.error({ err }, 'xDS server failed: it continues with the last valid TLS files')
+      const causes = 'a connection cannot be accepted, or changed TLS files cannot be used'
+      log.error({ err }, `xDS server error: ${causes}; the last valid TLS files stay in use`)
     },
   })
   return {

@@ -1,6 +1,6 @@
 // Limits unproductive work with a token bucket: control frames, resets, small DATA frames, header
-// fields, large messages and errors spend the budget of their connection. It refills over time, and
-// each successful call refunds a few units. Does no I/O; the time is an argument.
+// fields, large messages and some errors spend the budget of their connection. It refills over
+// time, and each successful call refunds a few units. Does no I/O; the time is an argument.
 
 /** Size of the bucket, and its refill per second. */
 const BURST = 10_000

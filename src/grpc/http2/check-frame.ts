@@ -1,10 +1,10 @@
 // Checks a frame's stream id and size by its type (RFC 9113 §6). Stateless; the connection checks
-// the order of frames.
+// the order of frames, and that DATA and CONTINUATION are on a stream.
 import { errorCodes, frameTypes } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import { ProtocolError } from './protocol-error.ts'
 
-/** Types of frames that must be on a stream, and types that must be on stream 0: the connection. */
+/** Types that are not allowed on stream 0 (the connection), and types only allowed there. */
 const streamTypes = new Set<number>([frameTypes.priority, frameTypes.rstStream])
 const connectionTypes = new Set<number>([frameTypes.settings, frameTypes.ping, frameTypes.goaway])
 /** Payload bytes of the frame types with a fixed size. */

@@ -7,7 +7,7 @@ import type { RoundRobinScheduler } from './round-robin-scheduler.ts'
 
 /** The dependencies of an HTTP/2 connection. */
 export interface ConnectionDeps {
-  /** Sets the listener of a new stream, or rejects it; `undefined`: the fields are too large. */
+  /** Sets the listener of a new stream, or rejects it; `fields` is undefined if too large. */
   readonly startCall: (stream: CallStream, fields: readonly HeaderField[] | undefined) => void
   /** The monotonic clock. */
   readonly nowMs: () => number

@@ -42,7 +42,6 @@ export const errorCodes = {
   streamClosed: 5,
   frameSize: 6,
   refusedStream: 7,
-  cancel: 8,
   compression: 9,
   enhanceYourCalm: 11,
 } as const

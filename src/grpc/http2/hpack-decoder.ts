@@ -27,8 +27,9 @@ const TABLE_FACTOR = 3
 /** Maximum of an integer: larger than any length in a block. */
 const NUMBER_MAX = 2 ** 24
 
-/** Names without capitals, controls and spaces; values without NUL, CR, LF and outer spaces. */
+/** A lower-case token; `:` is the prefix of a pseudo-header. */
 const validName = /^:?[!#-'*+.^_`|~0-9a-z-]+$/
+/** Without NUL, CR, LF, and without leading and trailing spaces and tabs. */
 const validValue = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/
 
 const staticTable: readonly HeaderField[] = staticHeaders.map(([name, value]) =>
@@ -55,7 +56,7 @@ export class HpackDecoder {
   private at = 0
   private readonly budget: Budget | undefined
   private heldBytes = 0
-  /** Cost of the last block: 1 for each field and each eviction. */
+  /** Cost of the last block: 1 for each field, table size update and eviction. */
   cost = 0
 
   constructor(budget?: Budget) {

@@ -9,7 +9,7 @@ import { errorCodes, MAX_STREAM_ID, sentFrames } from './frames.ts'
 const PREFACE_MS_MAX = 10_000
 /** A client that is silent for this long is pinged. */
 const KEEPALIVE_TIME_MS = 60_000
-/** A client that does not acknowledge the ping within this time is disconnected. */
+/** A client that sends nothing within this time after the ping is disconnected. */
 const KEEPALIVE_TIMEOUT_MS = 20_000
 /** A client that does not read its output for this long is disconnected. */
 const OUTPUT_FULL_MS_MAX = 20_000
@@ -24,7 +24,7 @@ const shutdownPing = Buffer.from('shutdown')
 
 /** The lifetime of one connection. */
 export class Lifetime {
-  /** Whether the server has closed the connection: further input is discarded. */
+  /** Whether either side has closed the connection: further input is discarded. */
   isClosed = false
   /** Whether the final GOAWAY, with the last processed stream, has been sent. */
   isFinalGoawaySent = false

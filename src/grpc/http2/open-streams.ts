@@ -30,7 +30,7 @@ export class OpenStreams {
     return this.streams.size
   }
 
-  /** Takes a slot; false if none is free. */
+  /** Takes a slot; false if the connection or the process has none free. */
   takeSlot(): boolean {
     if (this.slotsUsed >= MAX_CONCURRENT_STREAMS || !this.budget.acquire(1)) return false
     this.slotsUsed += 1

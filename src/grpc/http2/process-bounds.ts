@@ -184,8 +184,8 @@ export class ProcessBounds {
   }
 
   /**
-   * Sheds the largest connections of the largest addresses, the newest first. Does not wait until
-   * they are closed: what closed connections have not yet released counts towards the fraction.
+   * Sheds the largest connections of the largest addresses, the newest first, until SHED_FRACTION
+   * is shed. What closed connections still use counts as shed, because they will release it.
    */
   private shedLargest(
     kind: BoundKind,

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type ClientHttp2Session } from 'node:http2'
+import { connect as connectSocket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
@@ -133,6 +134,20 @@ describe('a unix socket', () => {
     expect(await clientOf(`unix:${path}`).call(request)).toMatchObject({ overallCode: 'OK' })
   })
 
+  test('of a server that accepts no connections at the moment is not taken over', async () => {
+    const path = join(folder(), 'rls.sock')
+    const listening = `listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log())`
+    const server = spawn(process.execPath, ['-e', `require('net').createServer().${listening}`])
+    cleanups.push(() => server.kill('SIGKILL'))
+    await once(server.stdout, 'data')
+    server.kill('SIGSTOP')
+    const waiting = Array.from({ length: 4 }, () => connectSocket(path))
+    for (const socket of waiting) socket.on('error', () => undefined)
+    cleanups.push(() => waiting.map((socket) => socket.destroy()))
+    await expect(startTestServer({ GRPC_UDS: path })).rejects.toThrow(`${path} is in use`)
+    expect(existsSync(path)).toBe(true)
+  })
+
   test('never replaces another file', async () => {
     const path = join(folder(), 'precious')
     writeFileSync(path, 'kept')
@@ -230,6 +245,8 @@ describe('the shutdown', () => {
     const idleClosed = once(idle, 'close')
     await withinDeadline('the shutdown', server.close(), 5000)
     await Promise.all([rejected, idleClosed])
-    expect(server.errors).toMatchObject([{ message: 'calls were still in flight at the deadline' }])
+    expect(server.errors).toMatchObject([
+      { message: 'calls or TLS handshakes were still in flight at the deadline' },
+    ])
   })
 })
