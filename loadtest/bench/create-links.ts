@@ -4,7 +4,7 @@ import { type LoadFigures, prepareLoad } from './drive.ts'
 /** The number of connections that create links. */
 export const CREATE_CONNECTIONS = 64
 
-const MS_MAX = 300_000
+const MS_MAX = 600_000
 const locationCode = /\r\nlocation: [^\r]*\/([0-9A-Za-z]{7})\r\n/i
 
 let created = 0

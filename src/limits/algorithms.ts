@@ -1,5 +1,6 @@
 // The list of all algorithms that rules may name. The contract suite, the script of Redis and the
-// validation of rules are derived from it. Besides it, only an algorithm's own files name it.
+// validation of rules are derived from it. Only this file and an algorithm's own files name the
+// algorithm.
 import type { Algorithm } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { leakyBucket } from './leaky-bucket.ts'

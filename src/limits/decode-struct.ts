@@ -44,7 +44,7 @@ export interface ConfigDecoding {
 
 /** Maximum number of values in all Structs of a resource: 5 for each of 100,000 descriptors. */
 export const STRUCT_VALUES_MAX = 500_000
-/** Maximum number of nested messages. */
+/** Maximum depth of nested messages. */
 const DEPTH_MAX = 100
 /** Maximum length of a name in a path. */
 const STEP_LENGTH_MAX = 100

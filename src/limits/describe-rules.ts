@@ -56,12 +56,12 @@ export function describeRules(
   { isRedisCluster = false }: { readonly isRedisCluster?: boolean } = {},
 ): DescribedRules {
   const listed = listRules(rules)
-  const isAtomic = ({ limit }: Rule) => isRedisCluster && limit?.denyConsumes === false
-  const atomic = listed.filter(isAtomic).length
+  const needsAtomicity = ({ limit }: Rule) => isRedisCluster && limit?.denyConsumes === false
+  const atomicCount = listed.filter(needsAtomicity).length
   const warning =
     'on Redis Cluster only keys with equal hash tags are counted atomically; ' +
-    `rules that require it (deny_consumes: false): ${atomic} of ${listed.length}`
-  return { rows: listed.map(rowOf), warnings: atomic === 0 ? [] : [warning] }
+    `rules that require it (deny_consumes: false): ${atomicCount} of ${listed.length}`
+  return { rows: listed.map(rowOf), warnings: atomicCount === 0 ? [] : [warning] }
 }
 
 function rowOf(rule: Rule): readonly string[] {

@@ -90,8 +90,8 @@ function readNode(reader: Reader): YamlNode | undefined {
 }
 
 /**
- * Whether a value starts its own line after a comment without a space, such as `#a`. The parser of
- * all YAML may then append the next line to the value.
+ * Whether a value starts its own line after a comment without a space, such as `#a`. parse-yaml.ts
+ * may then append the next line to the value.
  */
 function followsComment(text: string, { valueStart }: ScalarEvent): boolean {
   if (valueStart < 0) return false

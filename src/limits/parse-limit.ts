@@ -59,7 +59,7 @@ export function parseLimit(fields: Fields, { denyConsumes, ...given }: LimitDefa
   const named = readAlgorithm(fields)
   const { windowUs, unit } = isUnlimited ? noWindow : readWindow(fields)
   const algorithm =
-    named ?? (isUnlimited ? defaultAlgorithm : unsetAlgorithm(fields, given, windowUs))
+    named ?? (isUnlimited ? defaultAlgorithm : algorithmIfUnset(fields, given, windowUs))
   const defaults = { windowUs, denyConsumes: denyConsumes && algorithm.denyConsumesByDefault }
   const limit = isUnlimited ? undefined : readLimit(fields, algorithm, defaults)
   const onStoreError = readStoreErrorMode(fields)
@@ -104,7 +104,7 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
 }
 
 /** The algorithm of a limit that sets none: the given default, if it supports the limit. */
-function unsetAlgorithm(
+function algorithmIfUnset(
   fields: Fields,
   { algorithm }: Pick<LimitDefaults, 'algorithm'>,
   windowUs: number,

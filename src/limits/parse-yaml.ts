@@ -23,7 +23,7 @@ export interface YamlMap {
   readonly kind: 'map'
   readonly line: number
   readonly entries: readonly YamlEntry[]
-  /** Number of nested levels. */
+  /** Number of nested levels; always 1 if decoded from a message, whose depth is checked first. */
   readonly depth: number
 }
 
@@ -49,7 +49,7 @@ export interface YamlScalar extends Scalar {
 
 /** Maximum size of a file in bytes. */
 export const FILE_BYTES_MAX = 1024 * 1024
-/** Maximum number of nested lists and mappings, with aliases resolved. */
+/** Maximum depth of nested lists and mappings, with aliases resolved. */
 export const DEPTH_MAX = 100
 /** Maximum number of entries that `<<` copies in one file. */
 const MERGED_ENTRIES_MAX = 100_000

@@ -27,7 +27,8 @@ export interface Plan {
   readonly checks: readonly Check[]
   /** By descriptor; valid only for descriptors without a check. */
   readonly uncheckedReasons: readonly UncheckedReason[]
-  readonly domainHasRules: boolean
+  /** Whether the set contains the domain, even without rules. */
+  readonly isDomainKnown: boolean
 }
 
 /** Settings of the process for all calls. */
@@ -53,12 +54,12 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
   const checks: Check[] = []
   const uncheckedReasons: UncheckedReason[] = []
   const replaced = new Set<string>()
-  let domainHasRules = true
+  let isDomainKnown = true
   for (const [at, descriptor] of request.descriptors.entries()) {
     const match = matchDescriptor({ rules, domain, descriptor, denyConsumes })
     uncheckedReasons.push('no-rule')
     if (typeof match === 'string') {
-      if (match === 'unknown-domain') domainHasRules = false
+      if (match === 'unknown-domain') isDomainKnown = false
       continue
     }
     const requestedHits = descriptor.hits ?? Math.max(1, request.hits)
@@ -87,7 +88,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
   }
   const isReplaced = ({ rule }: Check) => rule.name !== undefined && replaced.has(rule.name)
   const counting = replaced.size === 0 ? checks : checks.filter((check) => !isReplaced(check))
-  return { checks: counting, uncheckedReasons, domainHasRules }
+  return { checks: counting, uncheckedReasons, isDomainKnown }
 }
 
 function vetoOf(rule: Rule, { areAllShadow, areAllQuotas }: PlanOptions): CounterUpdate['veto'] {

@@ -55,9 +55,9 @@ const placesOfChildren: Readonly<Record<string, Place>> = {
 
 const SHOWN_ITEMS_MAX = 10
 
-/** Checks the keys of a file: each mapping once, even if many aliases refer to it. */
+/** Checks the keys of a file: each mapping and list once, even if many aliases refer to it. */
 export function checkKeys(root: YamlMap, diagnostics: Diagnostics): void {
-  const checked = new Set<YamlMap>()
+  const checked = new Set<YamlNode>()
   const checkMap = (map: YamlMap, place: Place) => {
     if (checked.has(map)) return
     checked.add(map)
@@ -69,6 +69,8 @@ export function checkKeys(root: YamlMap, diagnostics: Diagnostics): void {
   const checkValue = (value: YamlNode, place: Place) => {
     if (value.kind === 'map') checkMap(value, place)
     else if (value.kind === 'list') {
+      if (checked.has(value)) return
+      checked.add(value)
       for (const item of value.items) {
         if (item.kind === 'map') checkMap(item, place)
         else {

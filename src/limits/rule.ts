@@ -2,10 +2,10 @@
 import type { Algorithm, Limit } from './algorithm.ts'
 import type { Unit } from './descriptor.ts'
 
-/** A YAML value, as allowed in metadata. */
+/** A JSON value, as allowed in metadata. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 
-/** A mapping of YAML. */
+/** A JSON object. */
 export type JsonObject = Readonly<{ [key: string]: Json }>
 
 /**
@@ -85,7 +85,10 @@ export interface RuleFault {
   readonly file: string
   /** From 1; in a resource, the number of a node. */
   readonly line: number
-  /** The path of the node in a resource, empty for the resource itself; `undefined`: a file. */
+  /**
+   * The path of the node in a resource, empty for the resource itself; or the path of a rule.
+   * `undefined`: messages show `line` instead.
+   */
   readonly path?: string
   readonly message: string
   /** The number of faults that are not listed, if this one stands for them. */

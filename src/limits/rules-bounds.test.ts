@@ -192,6 +192,12 @@ describe('bounds', () => {
     ])
   })
 
+  test('a list is checked once, even if many aliases refer to it', () => {
+    const faults = faultsOf(file('x: &list [1]', 'y: *list', 'z: *list'))
+    const isOfList = (fault: string) => fault.includes('list of type other than map')
+    expect(faults.filter(isOfList)).toHaveLength(1)
+  })
+
   test('messages are truncated', () => {
     const layers = Array.from({ length: 30 }, (_, i) => `- &x${i + 1} [*x${i}, *x${i}]\n`)
     const faults = faultsOf(`domain: &x0 ${'d'.repeat(100_000)}\ndescriptors:\n${layers.join('')}`)

@@ -8,7 +8,7 @@ import type { ApiKeys, ApiKeySecret, PolicyEntry } from './policy.ts'
 export const API_KEYS_LABEL = 'curtail.dev/api-keys'
 
 /** Maximum number of values of a Secret; the rest is ignored. */
-const KEYS_MAX = 1000
+const VALUES_MAX = 1000
 /** A data key with this suffix contains a list of API keys, as `curtail key` writes it. */
 const LIST_SUFFIX = '.ndjson'
 /** Maximum number of lines of a list; the rest is ignored. */
@@ -33,7 +33,7 @@ export function hashApiKeys(
   const hashes: string[] = []
   const problems: string[] = []
   const names = Object.keys(data).sort()
-  for (const name of names.slice(0, KEYS_MAX)) {
+  for (const name of names.slice(0, VALUES_MAX)) {
     const bytes = Buffer.from(data[name] ?? '', 'base64')
     const value = name.endsWith(LIST_SUFFIX)
       ? readList(bytes.toString('utf8'))
@@ -42,8 +42,8 @@ export function hashApiKeys(
     if (value.problem !== undefined && problems.length <= LISTED_MAX)
       problems.push(`the value of ${name} ${value.problem}`)
   }
-  if (names.length > KEYS_MAX)
-    problems.unshift(`it has ${names.length} values, and only ${KEYS_MAX} are used`)
+  if (names.length > VALUES_MAX)
+    problems.unshift(`it has ${names.length} values, and only ${VALUES_MAX} are used`)
   return { hashes, problems }
 }
 

@@ -149,7 +149,7 @@ function domainOf(
   const [first] = domains
   if (first === undefined) {
     const message = `namespace ${namespace} is not allowed to write to any domain`
-    const cause = 'ratelimit.domains lists none'
+    const cause = 'no entry of ratelimit.domains lists the namespace'
     return { accepted: false, reason: 'NotAllowed', message: `${message}: ${cause}` }
   }
   if (domain === '' && domains.length === 1) return first

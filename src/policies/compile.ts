@@ -29,7 +29,7 @@ export interface Compilation {
   readonly active: ReadonlyMap<string, AcceptedSpec>
 }
 
-/** A compilation, with the policies by age. */
+/** A compilation, with the policies by age; those beyond POLICIES_MAX are last. */
 export interface CompiledPolicies extends Compilation {
   /** The policies. Those in the rules have exactly the API keys that the rules contain. */
   readonly policies: readonly Policy[]

@@ -12,7 +12,7 @@ export interface KeyLevels {
 interface PolicyLevels {
   /** An older policy that has the other kind of values for a key of this one, and that key. */
   readonly conflict: () => LevelConflict | undefined
-  /** The API keys that no older policy has, and an older policy with one of the remaining keys. */
+  /** The API keys that no older policy has, and an older policy that has one of the others. */
   readonly ownKeys: () => OwnKeys
   /** Adds the policy, with only these API keys. */
   readonly add: (hashes: readonly string[] | undefined, policy: string) => void

@@ -1,5 +1,6 @@
 // A RateLimitPolicy as the compiler reads it, the grants that limit what a namespace may write, and
 // the outcome of each policy.
+
 /** One entry of a descriptor path. */
 export interface PolicyEntry {
   readonly key: string
@@ -102,7 +103,8 @@ export interface DomainGrant {
 /**
  * Why the compilation does not contain a policy: `NotAllowed`: its namespace must not write there;
  * `Conflicted`: an older policy has the same match, or matches the other kind of values of a key;
- * `Invalid`: the limiter cannot apply it; `TooMany`: its namespace exceeds its share of the rules.
+ * `Invalid`: the limiter cannot apply it; `TooMany`: its namespace exceeds its share of the rules,
+ * or has too many older policies.
  */
 type RejectionReason = 'NotAllowed' | 'Conflicted' | 'Invalid' | 'TooMany'
 

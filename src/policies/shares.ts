@@ -11,7 +11,7 @@ import type { DomainGrant } from './policy.ts'
 export const POLICIES_BYTES_MAX = 3.5 * 1024 * 1024
 /** Bytes counted per descriptor in addition to its serialized size. */
 export const DESCRIPTOR_OVERHEAD_BYTES = 37
-/** Minimum bytes of a share that an API key needs: those with the shortest possible limit. */
+/** Bytes of a share that each API key needs at least: with the shortest possible limit. */
 export const KEY_BYTES_MIN = 200
 /** Maximum number of namespaces: the controller keeps one watch open for each. */
 export const NAMESPACES_MAX = 100

@@ -85,7 +85,7 @@ export function createClientLimits(deps: {
   readonly store: LocalStore
 }): ClientLimits {
   const { rules, store } = deps
-  // Caches are allocated at their full size.
+  // Created at their first use, because an LRUCache allocates its full size at once.
   let clients: LRUCache<string, LimitedClient> | undefined
   let createsWithKey: LRUCache<string, PlannedLimits> | undefined
 

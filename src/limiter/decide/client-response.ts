@@ -50,12 +50,12 @@ export function createResponseRenderer(
   const { hasClientHeaders, referenceHeaders, renderBody, nowMs } = options
   return ({ code, reported, checked }) => {
     const headers: [string, string][] = []
-    const status = referenceHeaders && referenceLimitStateOf(checked, options.areAllQuotas)
-    if (referenceHeaders !== undefined && status !== undefined) {
+    const state = referenceHeaders && referenceLimitStateOf(checked, options.areAllQuotas)
+    if (referenceHeaders !== undefined && state !== undefined) {
       headers.push(
-        [referenceHeaders.limit, String(status.limit)],
-        [referenceHeaders.remaining, String(status.remaining)],
-        [referenceHeaders.reset, String(Math.ceil(status.resetUs / 1_000_000))],
+        [referenceHeaders.limit, String(state.limit)],
+        [referenceHeaders.remaining, String(state.remaining)],
+        [referenceHeaders.reset, String(Math.ceil(state.resetUs / 1_000_000))],
       )
     }
     if (!hasClientHeaders || reported === undefined) return { headers, body: undefined }
@@ -106,7 +106,7 @@ export function renderMetadata(
       entries: entries.map(({ key, value }) => `${key}=${value}`),
       ...(hits !== undefined && { hitsAddend: hits }),
     })),
-    ...(request.hits !== 0 && { hitsAddend: request.hits }),
+    hitsAddend: request.hits,
     ...(ruleMetadata !== undefined && { metadata: ruleMetadata }),
   }
 }

@@ -41,7 +41,7 @@ const UNAVAILABLE_RETRY_US = 1_000_000
 export function createDecideLimits(deps: DecideLimitsDeps): verdicts.DecideLimits {
   return async (request) => {
     const plan = planChecks(deps.rules(), request, deps.options)
-    if (!plan.domainHasRules) deps.onUnknownDomain(request.domain)
+    if (!plan.isDomainKnown) deps.onUnknownDomain(request.domain)
     const decisions = plan.checks.length === 0 ? [] : await decideChecks(deps, plan.checks)
     return verdictOf(deps, { request, plan, decisions })
   }
@@ -67,7 +67,7 @@ async function decideChecks(
   })
 }
 
-/** Whether no other check of the call has the same counter; such a check may cause its denial. */
+/** Whether no other check of the call has its counter: hits of another one may cause its denial. */
 function isOnlyCheckOfCounter(checks: readonly Check[], { update }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }

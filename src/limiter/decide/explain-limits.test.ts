@@ -59,6 +59,6 @@ test('reports that the counters are unknown if the store does not respond', asyn
   const decide = () => Promise.resolve({ delayedResult: undefined })
   expect((await explain('client', { decide })).slice(-2)).toEqual([
     'hits d.client: fixed_window, 9 per day (daily)',
-    'counters: unknown, Redis did not respond',
+    'counters: unknown, Redis is slow or unavailable',
   ])
 })

@@ -32,7 +32,7 @@ export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps
     const { checks } = planChecks(set, peek, options)
     if (checks.length === 0) return lines
     const decisions = await store.decide(checks.map(({ update }) => update))
-    if (isUndecided(decisions)) return [...lines, 'counters: unknown, Redis did not respond']
+    if (isUndecided(decisions)) return [...lines, 'counters: unknown, Redis is slow or unavailable']
     const counters = checks.map(({ rule }, at) => {
       const { remaining = 0, resetUs = 0 } = decisions[at] ?? {}
       const name = rule.name === undefined ? '' : ` (${rule.name})`

@@ -47,11 +47,11 @@ export interface LocalShares {
 }
 
 /**
- * The share of the remainder that several processes together admit locally while the store is slow.
- * The store may admit the whole remainder, too: in total at most 1.2 times the limit plus one hit
- * per process. One process alone admits the whole remainder.
+ * The fraction of the remainder that several processes together admit locally while the store is
+ * slow. The store may admit the whole remainder, too: in total at most 1.2 times the limit plus one
+ * hit per process. One process alone admits the whole remainder.
  */
-const SLOW_SHARE = 0.2
+const SLOW_FRACTION = 0.2
 const COUNTERS_MAX = 50_000
 
 /** What the store last reported of a counter. */
@@ -212,8 +212,8 @@ function localRemaining(
 ): number {
   const { pending, mode, replicas } = given
   if (remaining < 1) return 0
-  const share = mode === 'unresponsive' || replicas === 1 ? 1 : SLOW_SHARE
-  return Math.max(0, Math.max(1, Math.floor((share * remaining) / replicas)) - pending)
+  const fraction = mode === 'unresponsive' || replicas === 1 ? 1 : SLOW_FRACTION
+  return Math.max(0, Math.max(1, Math.floor((fraction * remaining) / replicas)) - pending)
 }
 
 /** The remainder of an unused counter. */

@@ -20,6 +20,7 @@ export function createStoreStateReports({
   metrics,
   log,
 }: StoreStateReportDeps) {
+  let lastCause: unknown
   return {
     /** The listeners of the connection with this name. */
     listenersOf: (redis: string) => ({
@@ -34,13 +35,18 @@ export function createStoreStateReports({
     }),
     /** `cause`: an error, or the value of the metric's label `reason`. */
     onFailure: (cause: unknown) => {
+      lastCause = cause
       stats.service.redisError++
       metrics.limiterStoreFailures.inc({ reason: typeof cause === 'string' ? cause : 'error' })
     },
     onOpenChange: (isOpen: boolean, isProbed: boolean) => {
       storeHealth.setCircuit(isOpen, isProbed)
       metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
-      if (isOpen) log.error('Redis does not respond: each rule is decided by its on_store_error')
+      if (isOpen)
+        log.error(
+          { err: lastCause },
+          'calls to Redis fail or time out: each rule is decided by its on_store_error',
+        )
       else log.info('Redis responds: counting in Redis')
     },
   }

@@ -23,9 +23,12 @@ import { limitSettings, type RuleFileConfig, ruleFileSettings } from '../setting
  */
 const START_LENGTH_MAX = 4 * 1024 * 1024
 
-/** Loaded rules; `watch` starts the reloads. */
+/** Loaded rules, which reloads replace. */
 export interface LoadedRules extends ActiveRules {
-  /** Reloads the rules when they change, and on SIGHUP, until the returned function is called. */
+  /**
+   * Calls `onReloaded` after each reload, even a rejected one, until the returned function is
+   * called. Rule files are reloaded only from this call on: when they change, and on SIGHUP.
+   */
   watch(onReloaded: () => void): Stop
 }
 
@@ -106,7 +109,7 @@ export async function openRules(deps: RulesDeps): Promise<LoadedRules> {
         return source.isRetryable() ? 'retry' : undefined
       }
       const onError = (err: unknown) => {
-        log.error({ err }, 'cannot watch the rule files')
+        log.error({ err }, 'rule files not watched: polling continues')
       }
       const watch = watchFiles({ scan: files.scan, onChange, onError })
       process.on('SIGHUP', watch.reload)

@@ -17,3 +17,9 @@ test('faults beyond 4 KiB are counted', () => {
   expect(reason.split('\n')).toHaveLength(5)
   expect(reason).toMatch(/\nand 6 more$/)
 })
+
+test('faults that are not listed are counted', () => {
+  const listed = Array.from({ length: 9 }, () => fault('x'.repeat(1000)))
+  const reason = renderRejection([...listed, { ...fault('not listed: 500'), omittedCount: 500 }])
+  expect(reason).toMatch(/\nand 505 more$/)
+})

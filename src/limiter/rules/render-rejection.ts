@@ -1,5 +1,5 @@
 // The log message of a rejection, and its reason as the xDS server receives it.
-import { renderFault } from '../../limits/rule-fault.ts'
+import { countFaults, renderFault } from '../../limits/rule-fault.ts'
 import type { RuleFault } from '../../limits/rule.ts'
 
 const REJECTION_BYTES_MAX = 4096
@@ -20,7 +20,7 @@ export function renderRejection(faults: readonly RuleFault[]): string {
     bytesLeft -= Buffer.byteLength(line) + 1
     if (bytesLeft < 0) {
       if (lines.length === 0) lines.push(truncated(line))
-      const more = faults.length - lines.length
+      const more = countFaults(faults) - lines.length
       return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
     }
     lines.push(line)

@@ -1,6 +1,7 @@
 // The location of the rule files, from the settings RUNTIME_* of envoyproxy/ratelimit: they are in
 // RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY, and change by a swap of the symbolic link
-// RUNTIME_ROOT or, with RUNTIME_WATCH_ROOT=false, in place. Does not parse the files.
+// RUNTIME_ROOT or, if it is no link or with RUNTIME_WATCH_ROOT=false, in place. Does not parse the
+// files.
 import { dirname, join, resolve } from 'node:path'
 import {
   type FileTree,

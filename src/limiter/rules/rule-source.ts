@@ -25,7 +25,7 @@ type ReloadResult = 'loaded' | 'rejected' | 'unchanged'
 interface RuleState {
   /** Whether a valid set has been loaded since the start. */
   readonly isLoaded: boolean
-  /** Number of domains with active rules. */
+  /** Number of domains in the active set, including domains without rules. */
   readonly domains: number
   /** Time at which the active rules were loaded, in milliseconds since the Unix epoch. */
   readonly loadedAtMs: number | undefined
@@ -112,7 +112,8 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     const parsed = files && (await parseCopy(deps, files))
     if (parsed === undefined) return false
     activate(parsed.rules)
-    log.warn({ folder, domains: rules.size }, 'last valid rules loaded: the files have errors')
+    const message = 'last valid rules loaded: the rule files cannot be used'
+    log.warn({ folder, domains: rules.size }, message)
     return true
   }
   if ((await load()) === 'rejected') {
@@ -138,13 +139,12 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
 
 /** Parses a copy; logs its faults, or the error of the parser, and returns `undefined`. */
 async function parseCopy({ folder, parse, log }: RuleSourceDeps, files: readonly ReadFile[]) {
-  const message = 'the copy of the rules has faults'
   try {
     const parsed = await parse(files)
     if (!('faults' in parsed)) return parsed
-    log.warn({ folder, ...faultFields(parsed.faults) }, message)
+    log.warn({ folder, ...faultFields(parsed.faults) }, 'the copy of the rules has faults')
   } catch (err) {
-    log.warn({ folder, err }, message)
+    log.warn({ folder, err }, 'cannot parse the copy of the rules')
   }
   return undefined
 }

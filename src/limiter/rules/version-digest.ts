@@ -7,7 +7,7 @@ import type { DiscoveryResponse } from '../../protobuf/discovery.ts'
 /** Hashing this many bytes takes less than 1 ms. */
 const SLICE_BYTES = 256 * 1024
 /** Added to the bytes of each resource, because each hash has a fixed cost. */
-const RESOURCE_BYTES_MIN = 2048
+const RESOURCE_COST_BYTES = 2048
 
 /**
  * SHA-256 of the types and bytes of the resources. Independent of their order, because control
@@ -18,7 +18,7 @@ export async function versionDigest({ typeUrl, resources }: DiscoveryResponse): 
   let bytesLeft = SLICE_BYTES
   for (const { typeUrl: type, bytes } of resources) {
     const hash = createHash('sha256').update(lengthPrefixed(type))
-    bytesLeft -= RESOURCE_BYTES_MIN
+    bytesLeft -= RESOURCE_COST_BYTES
     for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
       const slice = bytes.subarray(at, at + SLICE_BYTES)
       hash.update(slice)

@@ -18,7 +18,7 @@ export interface VersionParser {
    * at most MAIN_THREAD_BYTES_MAX.
    */
   startServing(): void
-  /** Aborts the parses in flight and rejects later ones. */
+  /** Aborts the parses that run in a thread. Later ones in a thread throw an error. */
   stop(): Promise<void>
   isStopped(): boolean
 }

@@ -1,5 +1,6 @@
-// The settings of the role `ratelimit` for rules, responses and statistics, with the names and
-// defaults of envoyproxy/ratelimit. The modules for Redis, gRPC and HTTP define their own settings.
+// The settings of the role `ratelimit` for rules, responses and statistics. Those that
+// envoyproxy/ratelimit has, too, have its names and defaults. The modules for Redis, gRPC and HTTP
+// define their own settings.
 import * as z from 'zod'
 import { type ConfigOf, type Setting, withDefault } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
@@ -166,7 +167,7 @@ const levelAliases: Readonly<Record<string, string>> = { warning: 'warn', panic:
 /** LOG_LEVEL: Curtail's levels and the aliases of envoyproxy/ratelimit. */
 export const rateLimitLogLevelSetting = withDefault({
   about: 'minimum level of the JSON lines on stdout',
-  allowed: `one of ${[...logLevels, ...Object.keys(levelAliases)].join(', ')}, in any case`,
+  allowed: `one of ${[...logLevels, ...Object.keys(levelAliases)].join(', ')}, in any letter case`,
   fallback: 'info',
   schema: z
     .string()

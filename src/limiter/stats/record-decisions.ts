@@ -57,5 +57,5 @@ export function logDenied({ top }: TopMinute, log: Pick<Log, 'info'>): void {
     log.info(one, `${done} in the last minute`)
   }
   const others = denied.length - LINES_MAX
-  if (others > 0) log.info({ others }, 'more values were denied in the last minute')
+  if (others > 0) log.info({ others }, 'more values exceeded their limits in the last minute')
 }

@@ -130,5 +130,5 @@ test('the log has a line for each denied value, at most 20, and the number of th
     { rule: 'edge.client', values: ['c25'], hits: 25, denied: 25 },
     'hits denied in the last minute',
   ])
-  expect(lines[20]).toEqual([{ others: 6 }, 'more values were denied in the last minute'])
+  expect(lines[20]).toEqual([{ others: 6 }, 'more values exceeded their limits in the last minute'])
 })

@@ -29,7 +29,7 @@ export interface TopMinute {
   readonly top: readonly TopValue[]
 }
 
-/** Maximum number of keys tracked for each of the first FIRST_RULES rules that a minute hits. */
+/** Maximum number of keys tracked for each of the first FIRST_RULES rules hit in a minute. */
 const KEYS_MAX = 1000
 /** Maximum number of keys tracked for each later rule of the minute. */
 const LATER_KEYS_MAX = 100

@@ -86,9 +86,18 @@ async function verifyFallbacks(): Promise<void> {
   expect((await limiter.decide({ deny: fresh() })).overallCode).toBe('OVER_LIMIT')
 }
 
+/** The error that the limiter logged when it last stopped using Redis. */
+function lastLoggedCause(): string {
+  const isOfFault = ({ msg }: Record<string, unknown>) =>
+    String(msg).includes('each rule is decided by its on_store_error')
+  return JSON.stringify(limiter.log.findLast(isOfFault)?.['err'] ?? '')
+}
+
 interface Fault {
   readonly inject: () => void | Promise<void>
   readonly repair: () => void | Promise<void>
+  /** The error in the log. */
+  readonly cause: RegExp
 }
 
 const admin = async (...command: [string, ...string[]]) => {
@@ -106,10 +115,12 @@ const faults: Record<string, Fault> = {
     repair: () => {
       redis.resume()
     },
+    cause: /timeout/,
   },
   'that is killed and restarts empty': {
     inject: () => redis.kill(),
     repair: () => redis.restart(),
+    cause: /\w/,
   },
   'that delays replies by 200 ms': {
     inject: () => {
@@ -118,18 +129,21 @@ const faults: Record<string, Fault> = {
     repair: () => {
       proxy.delay(0)
     },
+    cause: /timeout/,
   },
   'that rejects scripts': {
     inject: () => admin('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
     repair: () => admin('ACL', 'SETUSER', 'default', '+@all'),
+    cause: /NOPERM/,
   },
   'that is out of memory': {
     inject: () => admin('CONFIG', 'SET', 'maxmemory', '1'),
     repair: () => admin('CONFIG', 'SET', 'maxmemory', '0'),
+    cause: /OOM/,
   },
 }
 
-describe.each(Object.entries(faults))('a Redis %s', (_, { inject, repair }) => {
+describe.each(Object.entries(faults))('a Redis %s', (_, { inject, repair, cause }) => {
   test(
     'delays no call, and the shared count recovers soon after the fault',
     async () => {
@@ -138,6 +152,7 @@ describe.each(Object.entries(faults))('a Redis %s', (_, { inject, repair }) => {
       try {
         expect(callsOverDeadline(await timeCalls(20))).toEqual([])
         await verifyFallbacks()
+        await waitFor('the error in the log', () => cause.test(lastLoggedCause()))
       } finally {
         await repair()
       }

@@ -102,7 +102,7 @@ test(
     expect([await second.readyz(), await second.health()]).toEqual([[200, 'down'], 200])
     expect(await second.limit()).toBe(5)
     const logged = second.role.log.map(({ msg }) => msg)
-    expect(logged).toContain('last valid rules loaded: the files have errors')
+    expect(logged).toContain('last valid rules loaded: the rule files cannot be used')
     await writeRules(rulesOf('edge', 9))
     await waitFor('the new rules', async () => (await second.limit()) === 9)
     await waitFor('the rules to be up', async () => (await second.readyz())[1] === 'up')
