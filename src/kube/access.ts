@@ -25,10 +25,10 @@ interface TlsMaterial {
 
 /** Access to the API server. */
 export interface ClusterAccess {
-  /** The namespace of this process. */
+  /** The namespace of the pod, or of the kubeconfig's current context. */
   readonly namespace: string
   /**
-   * Reads credentials, or returns recent ones. Throws if a file cannot be read. Has no deadline:
+   * Reads credentials, or returns recent ones. Throws if they cannot be read. Has no deadline:
    * if a plugin of a kubeconfig hangs, calls hang, and the liveness probe fails.
    */
   readonly read: () => Promise<Credentials>
@@ -41,7 +41,7 @@ const CREDENTIALS_MS_MAX = 10_000
 
 /**
  * Opens access with KUBECONFIG, or with the pod's service account if it is unset. Throws
- * OperatorError if these cannot be read.
+ * OperatorError if the kubeconfig, or the service account, cannot be read.
  */
 export async function openAccess(
   config: Partial<

@@ -33,7 +33,7 @@ interface KubeStream {
   readonly signal: AbortSignal
   /** The media type of the response. @default application/json */
   readonly accept?: string
-  /** Called once the response headers have arrived. */
+  /** Called when the server has accepted the call, before the first line. */
   readonly onOpen?: () => void
 }
 
@@ -57,8 +57,6 @@ const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 const PAGE_BYTES_MAX = 8 * 1024 * 1024
 const LINE_BYTES_MAX = 8 * 1024 * 1024
 const NEWLINE = 0x0a
-/** A longer Retry-After is reduced to this. */
-const RETRY_AFTER_MS_MAX = 60_000
 
 /** A response is too long; a page with fewer objects can be short enough. */
 export class ResponseTooLong extends KubeError {
@@ -193,7 +191,7 @@ function parse(body: string): unknown {
 function errorOfResponse({ status, headers }: KubeResponse, body: string): KubeError {
   const seconds = Number(headers['retry-after'])
   const hasDelay = headers['retry-after'] !== undefined && Number.isFinite(seconds)
-  const retryAfterMs = hasDelay ? Math.min(seconds * 1000, RETRY_AFTER_MS_MAX) : undefined
+  const retryAfterMs = hasDelay ? seconds * 1000 : undefined
   try {
     return errorOfStatus(JSON.parse(body), { status, retryAfterMs })
   } catch {
@@ -211,5 +209,6 @@ function toKubeError(error: unknown, timeout: string | false): KubeError {
   if (timeout !== false)
     return new KubeError(timeout, { status: 0, reason: 'Timeout', cause: error })
   if (error instanceof KubeError) return error
-  return new KubeError(messageOf(error), { status: 0, reason: 'Unreachable', cause: error })
+  const message = `the call to the API server failed: ${messageOf(error)}`
+  return new KubeError(message, { status: 0, reason: 'Unreachable', cause: error })
 }

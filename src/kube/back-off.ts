@@ -5,13 +5,13 @@ import type { Scheduler } from './scheduler.ts'
 export interface BackOffBounds {
   readonly initialMs: number
   readonly maxMs: number
-  /** After a period of this length without a failure, the next delay is `initialMs`. */
+  /** After a period of this length without a failure, the delays restart from `initialMs`. */
   readonly resetAfterMs: number
 }
 
 /** Delays after failures. */
 export interface BackOff {
-  /** Returns the delay after a failure. It doubles with each call; jitter adds up to 100 %. */
+  /** Returns the delay after a failure. It doubles with each call; with jitter, up to `maxMs`. */
   readonly nextMs: () => number
 }
 

@@ -32,7 +32,7 @@ export interface EventInput {
 /** Emits events. */
 export interface EventRecorder {
   readonly emit: (event: EventInput) => void
-  /** Resolves once the events emitted so far are written or dropped. */
+  /** Resolves once the queued writes are done or dropped; a count is queued only when it is due. */
   readonly flush: () => Promise<void>
 }
 

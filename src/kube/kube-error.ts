@@ -5,15 +5,19 @@ export interface KubeFailure {
   /** The HTTP status; 0 if there was no valid response. */
   readonly status: number
   /**
-   * The API's reason, such as `AlreadyExists`, or one of ours: `Unreachable`, `Timeout`,
-   * `InvalidResponse`, `RelistRequired` (an error within a watch), `TooManyObjects`, `Aborted` (a
-   * list), `NotLeading`, `Unknown`.
+   * The API's reason, such as `AlreadyExists`, or one of ours: `Unreachable` (also if the call was
+   * aborted), `Timeout` (with status 0; the API has the same reason), `InvalidResponse`,
+   * `RelistRequired` (an error within a watch), `TooManyObjects`, `Aborted` (a list), `NotLeading`,
+   * `Unknown`.
    */
   readonly reason: string
-  /** The delay before the next call, if the server sent one. */
+  /** The delay before the next call, if the server sent one; the error limits it to a minute. */
   readonly retryAfterMs?: number | undefined
   readonly cause?: unknown
 }
+
+/** Maximum delay that a server can request. */
+const RETRY_AFTER_MS_MAX = 60_000
 
 /** A call to the API server failed. */
 export class KubeError extends Error {
@@ -26,7 +30,8 @@ export class KubeError extends Error {
     super(message, { cause: failure.cause })
     this.status = failure.status
     this.reason = failure.reason
-    this.retryAfterMs = failure.retryAfterMs
+    const { retryAfterMs } = failure
+    this.retryAfterMs = retryAfterMs && Math.min(retryAfterMs, RETRY_AFTER_MS_MAX)
   }
 }
 

@@ -21,7 +21,7 @@ export interface ListOptions<T extends KubeObject> {
   /** Maximum number of objects in a page; reduced if a page is too long. @default 500 */
   readonly pageObjects?: number
   readonly cache: Pick<ObjectCache<T>, 'replace'>
-  /** Selects the fields to cache; `managedFields` has already been removed. */
+  /** Selects the fields to cache; `managedFields` is removed, except from deleted objects. */
   readonly trim: (object: KubeObject) => T
   /** Called for each page, even for one that is too long. */
   readonly onPage: () => void

@@ -22,7 +22,6 @@ interface OwnerReference {
   readonly name: string
   readonly uid: string
   readonly controller?: boolean
-  readonly blockOwnerDeletion?: boolean
 }
 
 /** Any object. */

@@ -109,6 +109,12 @@ test('a Retry-After of the server extends the delay and never reduces it', async
   expect(watches.map(({ atMs }) => atMs)).toEqual([0, 5000, 6600])
 })
 
+test('a Retry-After of an hour extends the delay to a minute', async () => {
+  watch = yielding([], fault({ status: 429, retryAfterMs: 3_600_000 }))
+  await run(61_000)
+  expect(watches.map(({ atMs }) => atMs)).toEqual([0, 60_000])
+})
+
 test('a watch without an event has failed if it closes within a second', async () => {
   const endsAfter = (ms: number) =>
     async function* (nth: number): AsyncGenerator<string, void> {

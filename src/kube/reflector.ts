@@ -1,5 +1,5 @@
 // Keeps a cache in sync with the API server: lists all objects, watches from that version, and
-// resumes broken watches; relists only if the server no longer has that version.
+// resumes broken watches; relists if the server has lost that version, or if watches keep failing.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
@@ -31,7 +31,10 @@ export interface ReflectorOptions<T extends KubeObject> extends Omit<ListOptions
   readonly random: () => number
   readonly metrics: CacheMetrics
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
-  /** Called with each failure, and with `undefined` after each list and each opened watch. */
+  /**
+   * Called with `undefined` after each list and each opened watch, and with each failure, unless an
+   * open watch received no data.
+   */
   readonly onState?: (failure: KubeError | undefined) => void
   /**
    * Maximum time of a watch without data. @default 90_000: bookmarks arrive about every minute,
@@ -69,7 +72,7 @@ const BROKEN_WATCHES_MAX = 5
 interface ResumePoint {
   /** The resource version from which the next watch starts; `undefined`: list first. */
   version: string | undefined
-  /** Whether the last watch was opened. */
+  /** Whether the current iteration has opened its watch. */
   wasOpen: boolean
 }
 
@@ -208,7 +211,7 @@ function createRecord<T extends KubeObject>(options: ReflectorOptions<T>) {
   }
 }
 
-/** Whether the server rejects the version or no longer has it, so that a list is required. */
+/** Whether the server rejected the call or no longer has the version: a list is required. */
 function mustRelist({ status, reason }: KubeError): boolean {
   return reason === 'RelistRequired' || (status >= 400 && status < 500 && status !== 429)
 }
@@ -282,7 +285,10 @@ function parseEvent(line: string): WatchEvent {
       return event
   } catch {
     // Without the cause, whose message contains a piece of the line, which may be a Secret.
-    throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'InvalidResponse' })
+    throw new KubeError('a line of a watch is not JSON, or not an event', {
+      status: 0,
+      reason: 'InvalidResponse',
+    })
   }
   throw new KubeError('a line of a watch is not an event', { status: 0, reason: 'InvalidResponse' })
 }

@@ -10,7 +10,7 @@ import { untilAborted } from './scheduler.ts'
 export interface Controller {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly watch: (signal: AbortSignal) => Promise<void>
-  /** Works as the leader until `signal` aborts. Rejects on a defect, or with OperatorError. */
+  /** Works as the leader until `signal` aborts. Rejects only on a defect. */
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Updates the metrics that are sampled. */
   readonly updateMetrics: () => void

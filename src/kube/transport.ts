@@ -67,7 +67,8 @@ export function createTransport(access: ClusterAccess): Transport {
         if (response.status === 401) access.invalidate()
         return response
       } catch (error) {
-        // The server closed an idle connection during the write: it did not process the request.
+        // Usually the server closed an idle connection, and did not process the request. If it did,
+        // the second request is rejected or changes nothing.
         if (!(error instanceof StaleConnection) || request.signal.aborted) throw error
         return sendOnce(request)
       }
@@ -134,7 +135,7 @@ function exchange(input: {
     })
     call.on('error', (cause: NodeJS.ErrnoException) => {
       const isStale = call.reusedSocket && cause.code === 'ECONNRESET'
-      const message = 'the API server is unavailable'
+      const message = 'the request to the API server failed'
       reject(
         isStale
           ? new StaleConnection(message, { status: 0, reason: 'Unreachable', cause })

@@ -140,6 +140,8 @@ test('a key that is already queued or readded is not counted as added', async ()
   queue.add('a')
   queue.add('a')
   expect(await added()).toBe(2)
+  queue.done('a')
+  expect([await queue.take(), await added()]).toEqual(['a', 2])
 })
 
 test('100,000 keys may be queued, including readded ones; one more is a defect', async () => {

@@ -94,10 +94,10 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
     if (queued.size + readded.size >= KEYS_MAX)
       throw new Error(`more than ${KEYS_MAX} keys are queued`)
     metrics.queueAdds.inc({ name })
-    if (processing.has(key)) {
-      readded.add(key)
-      return
-    }
+    if (processing.has(key)) readded.add(key)
+    else enqueue(key)
+  }
+  const enqueue = (key: string) => {
     const taker = takers.shift()
     if (taker !== undefined) assign(key, scheduler.nowMs(), taker)
     else queued.set(key, scheduler.nowMs())
@@ -126,7 +126,7 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
       if (startedMs === undefined) return
       processing.delete(key)
       metrics.queueWorkSeconds.labels(name).observe((scheduler.nowMs() - startedMs) / 1000)
-      if (readded.delete(key)) add(key)
+      if (readded.delete(key)) enqueue(key)
     },
     shutDown() {
       isShutDown = true

@@ -51,7 +51,9 @@ export async function applyStep(
       const body = renderJob(pool, { ...step, storeName, template })
       const path = pathOf(JOBS, { namespace })
       await api.call({ method: 'POST', path, body, signal }).catch((error: unknown) => {
-        if (!hasStatus(error, 409)) throw error
+        // A quota that another client changes at the same time is a conflict, too.
+        const exists = error instanceof KubeError && error.reason === 'AlreadyExists'
+        if (!exists) throw error
       })
       return true
     }

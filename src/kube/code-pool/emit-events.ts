@@ -42,8 +42,8 @@ export function emitEvents(
     log.info({ namespace, pool: name, ...start }, 'refill started')
   }
   for (const outcome of plan.changes) {
-    // A short refill may finish before its start is reported, for example after a conflict. The
-    // level is then the one after the refill.
+    // A short refill may finish before its start is reported, for example after a conflict. Then
+    // the start is reported without a level: the known level is the one after the refill.
     const { refill } = outcome
     const job = outcome.job === '' ? jobNameOf(pool, refill) : outcome.job
     if (refill > (pool.status?.refills ?? 0)) reportStart({ refill, job })

@@ -60,7 +60,7 @@ export function createLevels(deps: {
   let readAtMs = -Infinity
   let reason = 'the store has not responded yet'
   let wasFresh = false
-  /** Whether a read has failed since the last success: callers may have observed the failure. */
+  /** Whether a read has failed since the last success: `refresh` may have returned false. */
   let hasFailed = false
   const isFresh = () => nowMs() - readAtMs < VALID_MS
   const { promise: firstRead, resolve: settle } = Promise.withResolvers<undefined>()
@@ -148,7 +148,7 @@ function updateCache(
   return changed
 }
 
-/** Runs one read at a time. Calls during a read share the next one, which starts after them. */
+/** Runs one read at a time. Calls during a read share the next one: none gets an older state. */
 function coalesceReads(read: () => Promise<boolean>): () => Promise<boolean> {
   let current: Promise<boolean> | undefined
   let next: Promise<boolean> | undefined

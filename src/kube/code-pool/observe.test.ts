@@ -62,7 +62,6 @@ async function observed(
     },
     jobs: { listBy: () => given.jobs ?? [] },
     pools: { listBy: (name) => (name === 'shared' ? (given.pools ?? [pool]) : []) },
-    levels: { get: () => ({ kind: 'absent' }) },
     template: () => ({ reason: 'TemplateMissing', message: '' }),
     ...{ ownerPrefix: 'c/', wallMs: () => NOW },
   }

@@ -6,7 +6,6 @@ import { hasStatus } from '../kube-error.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import { type KubeObject, keyOf, pathOf } from '../objects.ts'
 import type { CodePool } from './code-pool.ts'
-import type { Levels } from './levels.ts'
 import { NOT_STARTED_REASONS, readPodProblem } from './pod-problem.ts'
 import {
   inputsHashOf,
@@ -26,7 +25,6 @@ export interface ObserveDeps {
   readonly jobs: Pick<ObjectCache<RefillJob>, 'listBy'>
   /** CodePools of all namespaces, indexed by the pool's name in the store. */
   readonly pools: Pick<ObjectCache<CodePool>, 'listBy'>
-  readonly levels: Pick<Levels, 'get'>
   readonly template: () => PodTemplate | Problem
   /** Prefix of owners in the store, for stores that several clusters share. */
   readonly ownerPrefix: string

@@ -27,7 +27,7 @@ export interface PoolControllerDeps extends Omit<ReconcileDeps, 'poolsIn' | 'job
   readonly random: () => number
   readonly metrics: Metrics
   readonly log: Log
-  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
+  /** Called after each list and each opened watch of a namespace, and with each `failure`. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 

@@ -18,7 +18,7 @@ import { renderStatus } from './render-status.ts'
 import { emitEvents } from './emit-events.ts'
 
 /** Dependencies of a reconcile. */
-export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs' | 'levels'> {
+export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs'> {
   readonly poolsIn: (namespace: string) => Pick<ObjectCache<CodePool>, 'get' | 'put'> | undefined
   readonly jobsIn: (namespace: string) => Pick<ObjectCache<RefillJob>, 'listBy'> | undefined
   readonly levels: Levels
@@ -27,7 +27,7 @@ export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs' | 'le
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
-/** Delay of the reconcile after a conflict, until the cache has the other client's change. */
+/** Delay of the reconcile after a conflict or a failed step, until the caches have the change. */
 const CONFLICT_RETRY_MS = 200
 /** Minimum delay of the next reconcile after an old Job could not be deleted. */
 const REMOVAL_RETRY_MS = 15_000
@@ -77,7 +77,7 @@ async function decide(
 ): Promise<Decision> {
   const { pool, jobs, signal } = input
   const { levels, wallMs } = deps
-  const observation = await observe({ ...deps, jobs, levels }, pool, signal)
+  const observation = await observe({ ...deps, jobs }, pool, signal)
   const planFor = (stored: ObservedStore) => {
     const observed = { ...observation, stored }
     return { observed, plan: planRefillJob(observed, wallMs()) }
@@ -143,7 +143,7 @@ async function applySteps(deps: ReconcileDeps, { pool, steps, signal }: Steps): 
   }
   for (const step of steps) {
     if (await applyStep(deps, step, context)) continue
-    // Another CodePool owns the pool, or the template is missing: the next reconcile reports it.
+    // Another CodePool owns the pool, or the template has a problem: the next reconcile reports it.
     await deps.levels.refresh()
     return false
   }

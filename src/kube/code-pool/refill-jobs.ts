@@ -20,8 +20,8 @@ export const REFILL_CONTAINER = 'refill'
 const VOLUME = 'code-secret'
 const SECRET_FOLDER = '/etc/curtail/code-secret'
 const DEADLINE_SECONDS = 3600
-/** Maximum number of pods of a Job; if all fail, the controller retries with a new Job. */
-const PODS_MAX = 2
+/** A Job fails after this many failed pods; disrupted ones do not count. A new Job retries. */
+const FAILED_PODS_MAX = 2
 /** Exit code of `refill` for an invalid setting, which a retry does not fix. */
 const EXIT_BAD_SETTING = 2
 /** Exit code of `refill` if the pool was first filled with another secret. */
@@ -45,7 +45,6 @@ export interface RefillJob extends KubeObject {
 interface ApiJob extends KubeObject {
   readonly status?: {
     readonly ready?: number
-    readonly completionTime?: string
     readonly conditions?: readonly {
       readonly type: string
       readonly status: string
@@ -200,7 +199,7 @@ export function renderJob(
     spec: {
       parallelism: 1,
       completions: 1,
-      backoffLimit: PODS_MAX - 1,
+      backoffLimit: FAILED_PODS_MAX - 1,
       activeDeadlineSeconds: spec.job?.activeDeadlineSeconds ?? DEADLINE_SECONDS,
       podFailurePolicy: {
         rules: [

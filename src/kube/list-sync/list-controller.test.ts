@@ -163,7 +163,7 @@ test('an object that cannot be read delays the changes of the others by at most 
   await world.advance(5000)
   world.change()
   await world.advance(5000 + EFFECTIVE_MS_MAX)
-  const message = 'operator lists unreadable: retrying'
+  const message = 'operator lists not read yet: retrying'
   expect(world.warnings).toContainEqual(expect.objectContaining({ message }))
   expect(world.outdated()).toEqual([])
   await leader.stop()

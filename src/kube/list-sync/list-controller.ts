@@ -86,7 +86,7 @@ export function createListController(deps: ListControllerDeps): ListController {
       const watching = lists.run(signal)
       const isSynced = Promise.race([changes.synced, untilAborted(signal)])
       if (!(await completesWithin(deps.scheduler, SYNC_MS_MAX, isSynced)))
-        deps.log.warn({ objects: lists.unsynced() }, 'operator lists unreadable: retrying')
+        deps.log.warn({ objects: lists.unsynced() }, 'operator lists not read yet: retrying')
       await Promise.all([watching, keepAnnotated(deps, { lists, changes }, signal)])
     },
     updateMetrics: () => undefined,

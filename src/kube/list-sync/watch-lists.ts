@@ -21,7 +21,7 @@ export interface WatchListsOptions extends Pick<
   readonly objects: readonly ListObject[]
   /** Called for each change of an object, and when it is first listed. */
   readonly onChange: () => void
-  /** Called after each list and watch of an object; `failure` is undefined if it succeeded. */
+  /** Called after each list and each opened watch of an object, and with each `failure`. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 

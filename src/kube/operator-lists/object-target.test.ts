@@ -195,7 +195,7 @@ test.each([
 test('an unavailable API server is an error', async () => {
   await fake.stop()
   expect(await errorOf(targetOf('Secret', 'keys').read())).toMatch(
-    /^Cannot read Secret n\/keys: the API server is unavailable/,
+    /^Cannot read Secret n\/keys: the request to the API server failed/,
   )
 })
 

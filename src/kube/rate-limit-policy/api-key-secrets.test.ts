@@ -126,7 +126,7 @@ test('while the API server fails, the keys are kept; no error contains a Secret'
   expect(failures.at(-1)?.status).toBe(403)
   expect(watch.list('n')).toMatchObject([{ hashes: [HASH] }])
   const errors = inspect([entries, failures], { depth: null, showHidden: true })
-  expect(errors).toContain('a line of a watch is not JSON')
+  expect(errors).toContain('a line of a watch is not JSON, or not an event')
   expect(errors).not.toContain(base64(KEY).slice(-4))
   stopping.abort()
 })

@@ -39,7 +39,7 @@ export interface AuditSums {
   readonly nextDueMs: () => number | undefined
 }
 
-/** A status is written at most once in this time, except for the first hits. */
+/** A sum is written to a status at most once in this time, except for the first hits. */
 export const AUDIT_WRITE_MS = 5 * 60_000
 /** Minimum relative increase of the sum before it is written. */
 const INCREASE_MIN = 0.1

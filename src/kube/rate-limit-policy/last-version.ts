@@ -1,6 +1,6 @@
-// Stores the newest compiled version in a Secret, from which limiters load their rules if they
-// start while no controller is reachable, and the accepted specs that no status contains yet, for
-// the next leader. A Secret, because rules can contain hashes of API keys.
+// Stores the newest compiled version, and the accepted specs that no status contains yet. A limiter
+// that starts while no controller is reachable loads the version; the next leader reads the specs.
+// Both are in a Secret, because rules can contain hashes of API keys.
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Log } from '../../telemetry/log.ts'
@@ -24,7 +24,7 @@ export interface LastVersionDeps {
   readonly serialize: (version: CompiledVersion) => Promise<Uint8Array>
   /** Calls `write` after `ms` milliseconds. */
   readonly enqueue: (ms: number) => void
-  /** Called when a recorded version is stored, or when an attempt to store it has failed. */
+  /** Called when a recorded version is stored or too large, or when storing it has failed. */
   readonly onSettled: (version: CompiledVersion) => void
   readonly scheduler: Pick<Scheduler, 'nowMs'>
   readonly random: () => number
@@ -70,9 +70,9 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
   const secret = deps.secret.name
   const backOff = createBackOff(RETRY_BACK_OFF, deps)
   let conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
-  let newest: Stored | undefined
+  let newest: Recorded | undefined
   /** The last version stored or found too large; `undefined` while a write runs or has failed. */
-  let settled: Stored | undefined
+  let handled: Recorded | undefined
   let notBeforeMs = -Infinity
   let isFailing = false
   const recordFailure = (err: unknown) => {
@@ -81,9 +81,9 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
     isFailing = true
     notBeforeMs = scheduler.nowMs() + backOff.nextMs()
   }
-  const recordOutcome = ({ outcome, bytes }: Outcome, stored: Stored) => {
-    const { version } = stored.version
-    settled = stored
+  const recordOutcome = ({ outcome, bytes }: Outcome, recorded: Recorded) => {
+    const { version } = recorded.version
+    handled = recorded
     isFailing = false
     conflictBackOff = createBackOff(CONFLICT_BACK_OFF, deps)
     if (outcome === 'written') {
@@ -97,41 +97,42 @@ export function createLastVersion(deps: LastVersionDeps): LastVersion {
   return {
     record(version, accepted) {
       newest = { version, accepted }
-      const isSettled = settled !== undefined && contains(settled, newest)
-      if (!isSettled) enqueue(0)
-      if (isSettled || isFailing) onSettled(version)
+      const isHandled = handled !== undefined && contains(handled, newest)
+      if (!isHandled) enqueue(0)
+      if (isHandled || isFailing) onSettled(version)
     },
     async write(signal) {
-      const stored = newest
-      if (stored === undefined) return {}
+      const recorded = newest
+      if (recorded === undefined) return {}
       const waitMs = notBeforeMs - scheduler.nowMs()
       if (waitMs > 0) return { requeueAfterMs: waitMs }
-      settled = undefined
+      handled = undefined
       try {
-        const result = await store(deps, stored, signal)
-        recordOutcome(result, stored)
-        onSettled(stored.version)
+        const result = await store(deps, recorded, signal)
+        recordOutcome(result, recorded)
+        onSettled(recorded.version)
         return result.outcome === 'too-large' ? {} : { requeueAfterMs: CHECK_INTERVAL_MS }
       } catch (error) {
         if (signal.aborted || !(error instanceof KubeError)) throw error
         if (hasStatus(error, 409)) return { requeueAfterMs: conflictBackOff.nextMs() }
         recordFailure(error)
-        onSettled((newest ?? stored).version)
+        onSettled((newest ?? recorded).version)
         return { requeueAfterMs: notBeforeMs - scheduler.nowMs() }
       }
     },
   }
 }
 
-interface Stored {
+/** A version to store, and the specs to store with it. */
+interface Recorded {
   readonly version: CompiledVersion
   readonly accepted: readonly UnreportedSpec[]
 }
 
-/** Whether `stored` is this version, and has all of its specs. */
-function contains(stored: Stored, { version, accepted }: Stored): boolean {
-  if (stored.version.version !== version.version) return false
-  const generations = new Map(stored.accepted.map(({ uid, generation }) => [uid, generation]))
+/** Whether `handled` is this version, and has all of its specs. */
+function contains(handled: Recorded, { version, accepted }: Recorded): boolean {
+  if (handled.version.version !== version.version) return false
+  const generations = new Map(handled.accepted.map(({ uid, generation }) => [uid, generation]))
   return accepted.every(({ uid, generation }) => generations.get(uid) === generation)
 }
 
@@ -148,7 +149,7 @@ interface StoredSecret {
 /** Replaces what is stored if it differs. Throws KubeError. */
 async function store(
   { api, secret, serialize, log }: LastVersionDeps,
-  { version, accepted }: Stored,
+  { version, accepted }: Recorded,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const [packed, specs] = await Promise.all([

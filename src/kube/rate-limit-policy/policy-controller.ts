@@ -32,7 +32,7 @@ export interface PolicyControllerDeps extends Pick<RulesPortDeps, 'openServer' |
   readonly wallMs: () => number
   readonly metrics: Metrics
   readonly log: Log
-  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
+  /** Called after each list and each opened watch of a namespace, and with each `failure`. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 
@@ -41,8 +41,8 @@ export interface PolicyController {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly watch: (signal: AbortSignal) => Promise<void>
   /**
-   * Serves the rules until `signal` aborts, but only once all policies are listed: until then,
-   * limiters keep their last rules. Rejects only on a defect.
+   * Serves the rules until `signal` aborts, but only once all policies and API keys are listed:
+   * until then, limiters keep their last rules. Rejects only on a defect.
    */
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Updates the metrics that are sampled. */

@@ -83,7 +83,7 @@ export function createLeader(deps: LeaderDeps): Leader {
     onPolicyChanged: compiling.trigger,
     onStatusChanged: reporting.trigger,
     onLeave(active) {
-      guard({ task: 'count-limiters', failed: 'limiter that stops still counts' }, () => {
+      guard({ task: 'count-limiters', failed: 'stopping limiter still counts' }, () => {
         reports.leave(active)
       })
     },

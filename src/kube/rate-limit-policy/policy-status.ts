@@ -18,7 +18,7 @@ export interface ObservedPolicy {
   readonly total: number
   /** Whether a limiter rejects the rules with the active generation. */
   readonly isRejected: boolean
-  /** What the policy would have denied; `undefined`: the limiters enforce it. */
+  /** What the policy would have denied; `undefined`: the active spec is not in mode Audit. */
   readonly audit: RateLimitPolicyStatus['audit']
   /** Number of limiters of the previous leader while some of them may still reconnect; else 0. */
   readonly expected: number

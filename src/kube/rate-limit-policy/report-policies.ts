@@ -133,8 +133,8 @@ function interleave(lists: readonly (readonly string[])[]): string[] {
 }
 
 /**
- * Decides the status of a policy; `undefined` if the last decision was equal to the status and has
- * the same inputs, or if the current generation is not compiled yet.
+ * Decides the status of a policy; `undefined` if the current generation is not compiled yet, or if
+ * nothing has changed since a decision was equal to the status.
  */
 function createStatusDecision(
   { versions, wallMs }: Pick<ReportDeps, 'versions' | 'wallMs'>,
@@ -284,7 +284,7 @@ function emitEvent(
   const isNormal = reason === type
   const entry = { namespace, policy: name, reason, detail: note }
   if (status !== 'True') log.warn(entry, `policy not ${type.toLowerCase()}`)
-  else if (!isNormal) log.warn(entry, 'policy without some of its API keys')
+  else if (!isNormal) log.warn(entry, 'policy lacks API keys')
   const action = type === 'Accepted' ? 'Compile' : 'Send'
   events.emit({ regarding, type: isNormal ? 'Normal' : 'Warning', reason, action, note })
 }

@@ -8,7 +8,7 @@ import type { PolicyReports } from './report-policies.ts'
 /** Limiters accept a version one after the other; then the statuses are compared once. */
 const REPORT_QUIET_MS = 150
 const REPORT_MS_MAX = 1000
-/** Statuses are written at most once in this time, except for retries. */
+/** Time between two of the writes that one comparison queues. */
 const WRITE_INTERVAL_MS = 20
 
 /** When statuses are compared. */
@@ -34,7 +34,7 @@ export function scheduleReports(
   let recheck: { readonly atMs: number; readonly cancel: () => void } | undefined
   const recheckLater = () => {
     const nowMs = scheduler.nowMs()
-    // `nextChangeMs` contains only later times: a recheck that is due must not be lost.
+    // `nextChangeMs` returns only later times: a recheck that is due must not be lost.
     if (recheck !== undefined && recheck.atMs <= nowMs) return
     recheck?.cancel()
     recheck = undefined
@@ -55,7 +55,7 @@ export function scheduleReports(
         for (const [at, key] of reports.outdated().entries()) enqueue(key, at * WRITE_INTERVAL_MS)
         recheckLater()
       } catch (err) {
-        // A defect, which must not end the leader: the rules stay up to date.
+        // A defect, which must not stop the leader: the rules stay up to date.
         metrics.backgroundFailures.inc({ task: 'report-policies' })
         log.error({ err }, 'statuses of policies not compared until the next change')
       }

@@ -46,10 +46,10 @@ export function createVersionSender(deps: SendVersionsDeps): VersionSender {
   const startDeadline = () => {
     cancelDeadline ??= scheduler.after(STORE_MS_MAX, () => {
       cancelDeadline = undefined
-      if (waiting !== undefined) send(waiting)
+      if (waiting !== undefined) sendNow(waiting)
     })
   }
-  const send = (version: CompiledVersion) => {
+  const sendNow = (version: CompiledVersion) => {
     if (numberOf(version) <= sent) return
     if (!isLeading()) {
       startDeadline() // the Lease may still be renewed
@@ -74,13 +74,13 @@ export function createVersionSender(deps: SendVersionsDeps): VersionSender {
     return {
       send(version) {
         record(version)
-        send(version)
+        sendNow(version)
       },
       write: undefined,
       stop,
     }
   }
-  const stored = createLastVersion({ ...deps, ...store, onSettled: send })
+  const stored = createLastVersion({ ...deps, ...store, onSettled: sendNow })
   return {
     send(version, accepted) {
       record(version)

@@ -13,7 +13,7 @@ export interface WatchNamespacesOptions<T extends KubeObject> extends Omit<
   readonly namespaces: readonly string[]
   /** Called for each change of an object. */
   readonly onChange: (change: Change<T>) => void
-  /** Called after each list and watch of a namespace; `failure` is undefined if it succeeded. */
+  /** Called after each list and each opened watch of a namespace, and with each `failure`. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 
