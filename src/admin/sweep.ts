@@ -20,7 +20,7 @@ export interface SweepDeps {
 /** Records deleted per step, and the pause after each step, in which other writes proceed. */
 const STEP_MAX = 500
 const STEP_PAUSE_MS = 10
-/** Steps per sweep; the next sweep continues. */
+/** Steps per store in a sweep; the next sweep continues. */
 const STEPS_MAX = 20_000
 
 /** Deletes expired intents and reports, and links that expired more than QUARANTINE_MS ago. */
@@ -36,7 +36,7 @@ export async function sweep(deps: SweepDeps): Promise<void> {
   const intents = await sweepStore(deps, { store: deps.intents, beforeMs: deps.nowMs() })
   const reports = await sweepStore(deps, { store: deps.reports, beforeMs: deps.nowMs() })
   if (links + intents + reports > 0)
-    deps.log.info({ links, intents, reports }, 'expired links deleted')
+    deps.log.info({ links, intents, reports }, 'expired records deleted')
 }
 
 async function sweepStore(

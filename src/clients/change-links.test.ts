@@ -201,7 +201,8 @@ test('an error that no retry corrects stops a list, and contains the line', asyn
 
 test('a server without an admin API is reported, not counted as missing links', async () => {
   const api = await startApi((_, res) => {
-    res.writeHead(404).end('{"detail":"The admin port serves nothing here"}')
+    const detail = 'The admin port serves nothing here, or the admin API is disabled'
+    res.writeHead(404).end(JSON.stringify({ detail }))
     return true
   })
   const { options } = changeOptionsFor(api)

@@ -12,7 +12,7 @@ export interface Setting<T> {
   readonly schema: z.ZodType<T, string | undefined>
   /** The allowed values, such as `an integer from 0 to 65535`. */
   readonly allowed: string
-  /** The default, as displayed. */
+  /** The default, as displayed; `required` if there is none. */
   readonly fallback: string
   /** The purpose of the setting. */
   readonly about: string
@@ -44,7 +44,7 @@ export type ConfigOf<S extends Settings> = {
 /** The process environment, or that of a test. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** All problems of a configuration, one line each; main.ts prints them and exits with code 2. */
+/** All problems of a configuration, one line each; run-program.ts prints them and exits with 2. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]

@@ -31,13 +31,13 @@ export function portSetting(about: string, fallback: number): Setting<number> {
   return integerSetting(about, { min: 0, max: 65_535, fallback })
 }
 
-/** An optional string. */
+/** A string with a default, which may be empty. */
 export function stringSetting(about: string, fallback: string): Setting<string> {
   const shown = fallback === '' ? 'none' : fallback
   return withDefault({ about, allowed: 'a string', fallback, shown, schema: z.string() })
 }
 
-/** A string without a default. */
+/** A string without a default: `undefined` if it is unset. */
 export function optionalString(about: string, secret = false): Setting<string | undefined> {
   return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional(), secret }
 }
@@ -55,7 +55,7 @@ export function flagSetting(about: string, fallback: boolean): Setting<boolean> 
   })
 }
 
-/** LOG_LEVEL, a setting of every role. */
+/** LOG_LEVEL of the roles that log, except `ratelimit`, which allows more values. */
 export const logLevelSetting = withDefault({
   about: 'minimum level of the JSON lines on stdout',
   allowed: `one of ${logLevels.join(', ')}`,

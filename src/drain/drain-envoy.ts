@@ -25,7 +25,7 @@ export interface DrainDeps {
   readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readListenerLoad'>
   /** Maximum duration in milliseconds; then the drain completes even with open connections. */
   readonly msMax: number
-  /** Time in milliseconds without a new connection after which Envoy counts as drained. */
+  /** Envoy counts as drained after this time, in ms, without an open or a new connection. */
   readonly quietMs: number
   readonly nowMs: Clock
   /** @default waits in real time */

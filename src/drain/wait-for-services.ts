@@ -29,7 +29,7 @@ export function waitForServices(options: {
   const { envoy, nowMs, signal, log, pause = realPause } = options
   const startMs = nowMs()
   let firstFoundMs: number | undefined
-  let isSettled = false
+  let isComplete = false
   const poll = async () => {
     const unreachable = await envoy.findUnreachable()
     const hasService = typeof unreachable !== 'string' && unreachable.length < SERVICES.length
@@ -38,17 +38,18 @@ export function waitForServices(options: {
       firstFoundMs === undefined
         ? startMs + NO_SERVICE_MS_MAX
         : firstFoundMs + REMAINING_SERVICES_MS_MAX
-    const isComplete = hasService && unreachable.length === 0
+    const hasAllServices = hasService && unreachable.length === 0
     const hasTimedOut = nowMs() >= deadlineMs
-    if (hasTimedOut && !isComplete) log.warn({ unreachable }, 'ready without an upstream service')
-    return isComplete || hasTimedOut
+    if (hasTimedOut && !hasAllServices)
+      log.warn({ unreachable }, 'upstream services: wait timed out')
+    return hasAllServices || hasTimedOut
   }
   const wait = async () => {
     while (!signal.aborted) {
-      isSettled = await poll()
-      if (isSettled) return
+      isComplete = await poll()
+      if (isComplete) return
       await pause(POLL_EVERY_MS, signal)
     }
   }
-  return { isComplete: () => isSettled, settled: wait() }
+  return { isComplete: () => isComplete, settled: wait() }
 }

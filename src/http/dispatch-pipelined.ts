@@ -18,9 +18,9 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 export function dispatchPipelined(handle: Handle): Handle {
   const waiting = new WeakMap<Socket, number>()
   const count = (socket: Socket, change: number): number => {
-    const left = (waiting.get(socket) ?? 0) + change
-    waiting.set(socket, left)
-    return left
+    const changed = (waiting.get(socket) ?? 0) + change
+    waiting.set(socket, changed)
+    return changed
   }
   return (req, res) => {
     if (res.socket !== null) {

@@ -32,7 +32,7 @@ export function invalidRequest(
   return { name: 'invalid-request', detail, errors }
 }
 
-/** A fault as a complete sentence; a detail without a member is a sentence already. */
+/** A fault as a complete sentence; the detail of an empty pointer is complete already. */
 function sentenceOf({ pointer, detail }: FieldFault, members: readonly string[]): string {
   if (pointer === '') return detail
   const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')

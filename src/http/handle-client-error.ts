@@ -7,7 +7,11 @@ import { lingeringClose, isClosing } from './lingering-close.ts'
 import { type Problem, problemHeaders, problemTypes, renderProblem } from './problem.ts'
 
 const problemOfError: Readonly<Record<string, Problem>> = {
-  HPE_INVALID_METHOD: { name: 'bad-request', detail: 'The method is not supported' },
+  // Also the code of bytes that are not HTTP, such as a TLS handshake.
+  HPE_INVALID_METHOD: {
+    name: 'bad-request',
+    detail: 'The request does not start with a supported method',
+  },
   HPE_HEADER_OVERFLOW: {
     name: 'headers-too-large',
     detail: 'The request line and headers have more than 16 KiB',

@@ -10,11 +10,10 @@ import type { Problem } from './problem.ts'
 
 /** The verdict on a request. */
 export interface Limited {
-  readonly admitted: boolean
   /** Values of the three headers; `undefined`: no limit applies. */
   readonly headers:
     { readonly limit: string; readonly remaining: string; readonly reset: string } | undefined
-  /** The 429, when the request is not admitted. */
+  /** The 429; `undefined`: the request is admitted. */
   readonly problem: Problem | undefined
 }
 
@@ -30,7 +29,7 @@ export interface RequestLimits {
   onMiss(req: IncomingMessage): void
 }
 
-const unlimited: Limited = { admitted: true, headers: undefined, problem: undefined }
+const unlimited: Limited = { headers: undefined, problem: undefined }
 
 /** No limits at all. */
 export const noLimits: RequestLimits = {
@@ -65,9 +64,9 @@ export function createRequestLimits(deps: {
       remaining: String(reported.remaining),
       reset: renderReset(resetAtOf(reported, atMs)),
     }
-    if (admitted) return { admitted, headers, problem: undefined }
+    if (admitted) return { headers, problem: undefined }
     metrics.requestsLimited.inc({ rule: reported.rule })
-    return { admitted, headers, problem: rateLimited(reported) }
+    return { headers, problem: rateLimited(reported) }
   }
   return {
     onCreate: (req, keyName) => limitedOf(limits.countCreate(clientOf(req), keyName), nowMs()),

@@ -1,5 +1,5 @@
-// Every error response: RFC 9457 problem documents from one table. A document never contains a
-// stack trace, a driver's message or a host name.
+// Problem documents (RFC 9457), from one table of types: the error responses for programs. A
+// document never contains a stack trace, a driver's message or a host name.
 import type { ServerResponse } from 'node:http'
 
 /** One problem type, as `/problems/{name}` explains it. */
@@ -22,7 +22,7 @@ export const problemTypes = {
   'bad-request': {
     status: 400,
     title: 'The request is not HTTP',
-    meaning: `The request could not be read as HTTP/1.1. ${retryIsUseless}`,
+    meaning: `The request is not valid HTTP: the detail has the cause. ${retryIsUseless}`,
   },
   unauthorized: {
     status: 401,
@@ -47,8 +47,8 @@ export const problemTypes = {
     status: 404,
     title: 'There is nothing here',
     meaning:
-      'No link has this code, or it has expired, or it was disabled or deleted: the response ' +
-      'does not reveal which.',
+      'Nothing is at this path: no link has this code, or the link has expired, was disabled or ' +
+      'deleted, or its target is blocked. The response does not reveal which.',
   },
   'method-not-allowed': {
     status: 405,
@@ -74,12 +74,14 @@ export const problemTypes = {
   'body-too-large': {
     status: 413,
     title: 'The body is too large',
-    meaning: `A body may have at most 16 KiB. ${retryIsUseless}`,
+    meaning: `A body may have at most 16 KiB, a batch of an import 2 MiB. ${retryIsUseless}`,
   },
   'unsupported-media-type': {
     status: 415,
     title: 'The body is of another type',
-    meaning: `The body must be application/json, without content encoding. ${retryIsUseless}`,
+    meaning:
+      'The path does not accept this Content-Type, or the body has a content encoding. The ' +
+      `detail has what is allowed. ${retryIsUseless}`,
   },
   'invalid-request': {
     status: 422,
@@ -102,7 +104,7 @@ export const problemTypes = {
     title: 'Too many requests',
     meaning:
       'A limit is used up; the member rule names it. Retry after Retry-After seconds. ' +
-      'The X-RateLimit headers of every response report what remains.',
+      'The X-RateLimit headers of responses report what remains.',
   },
   'headers-too-large': {
     status: 431,
@@ -145,11 +147,11 @@ export type ProblemName = keyof typeof problemTypes
 
 /** One violated rule of `invalid-request`. */
 export interface FieldFault {
-  /** JSON pointer into the body; empty = the body itself. */
+  /** JSON pointer into the body; empty = the body itself, a header or the query. */
   readonly pointer: string
   /** A stable identifier that programs may compare. */
   readonly code: string
-  /** A sentence: what was wrong and what is allowed. */
+  /** What is allowed: a sentence without its subject, the field; complete if `pointer` is empty. */
   readonly detail: string
 }
 

@@ -4,7 +4,10 @@ import { parseCodePath } from '../links/alias.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
 import { sendNotFound } from './not-found.ts'
 
-/** Codes are served by the fast path before the app; their other methods get 405 here. */
+/**
+ * Other methods than GET and HEAD on a code get 405. A GET of a code arrives here only in create
+ * pods, which have no fast path.
+ */
 export function rejectUnknownPath({ baseUrl }: { baseUrl: string }): RequestHandler {
   const reject = methodNotAllowed(baseUrl, 'GET, HEAD')
   return (req, res, next) => {

@@ -9,7 +9,7 @@ import {
   ServerResponse,
 } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
-import { setImmediate as whenRead } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Express } from 'express'
 import { pause } from '../resilience/deadline.ts'
 import { requestIdFrom } from '../telemetry/request-id.ts'
@@ -116,7 +116,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         if (!req.url?.startsWith('/')) req.url = originForm(req.url)
         if (fastPath?.(req, res) === true) return
         res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-        // What Express does not handle: a target that it cannot parse, or an aborted response.
+        // What the app does not handle: a path without a handler, a target that Express cannot
+        // parse, or an error after the response has started.
         handleInApp(req, res, () => {
           if (res.headersSent) res.destroy()
           else sendNotFound(req, res, baseUrl)
@@ -173,8 +174,8 @@ function messageClasses() {
 }
 
 /**
- * Bounds what is read of an incomplete body whose response starts. A body of unknown or too large a
- * length closes the connection; one that completes within DISCARD_MS_MAX keeps it.
+ * Bounds what is read of a body that is incomplete when the response starts. The connection stays
+ * open only if the length is known and within the limit, and all arrives within DISCARD_MS_MAX.
  */
 function boundUnreadBody(req: IncomingMessage, res: ServerResponse): void {
   const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
@@ -203,7 +204,7 @@ function presetPrototypes(app: Express, classes: ReturnType<typeof messageClasse
   app.response = classes.ServerResponse.prototype as unknown as typeof app.response
 }
 
-/** Path and query of a request target in absolute form (RFC 9112 §3.2.2), as sent. */
+/** Path and query of a target in absolute form, as sent. For `*` and others, a path of no route. */
 function originForm(target: string | undefined): string {
   const rest = /^https?:\/\/[^/?#]*(.*)$/i.exec(target ?? '')?.[1]
   if (rest === undefined) return '/*'
@@ -216,10 +217,11 @@ async function startListening(
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
+      const hint = host === undefined ? '' : `, or change the address ${host}`
       const message =
         error.code === 'EADDRINUSE'
           ? `port ${port} is in use: stop the process that uses it, or set ${setting} to another`
-          : `port ${port} cannot be opened (${error.code ?? ''}): set ${setting} to another`
+          : `port ${port} cannot be opened (${error.code ?? ''}): set ${setting} to another${hint}`
       reject(new OperatorError(message))
     }
     server.once('error', fail)
@@ -286,8 +288,9 @@ async function drainConnections(
     const waitedMs = performance.now() - startedMs
     if (waitedMs > msMax) for (const socket of connections) socket.destroy()
     else if (waitedMs > DRAIN_IDLE_MS) {
-      // If this process was paused, a connection that seems idle may have an unread request.
-      await whenRead()
+      // If this process was paused, a connection that seems idle may have an unread request: a turn
+      // of the event loop reads it.
+      await nextTurn()
       server.closeIdleConnections()
       // Node.js does not count connections that never sent a byte as idle.
       for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()

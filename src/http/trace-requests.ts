@@ -65,7 +65,10 @@ function endSpan(span: OpenSpan, req: IncomingMessage, res: ServerResponse): voi
   span.end()
 }
 
-/** The pattern of the path. Express has those of its routes; creates and codes have a fast path. */
+/**
+ * The pattern of the path. Express has it after a route has matched; a request to the fast path, or
+ * one that is rejected before the app, has none.
+ */
 function routeOf(req: IncomingMessage & { route?: { path?: unknown } }): string | undefined {
   const { path } = req.route ?? {}
   if (typeof path === 'string') return path

@@ -66,9 +66,9 @@ export function parseCommand<const C extends Commands>(
   const path = name === '' ? role : `${role} ${name}`
   const { operands, values } = readTokens(path, command, rest)
   checkOperands(path, command.operands ?? [], operands)
-  const flags = Object.entries(command.flags ?? {}).map(([flag, about]) => [
-    flag,
-    valueOf(path, [flag, about], values.get(flag) ?? []),
+  const flags = Object.entries(command.flags ?? {}).map(([flagName, flag]) => [
+    flagName,
+    valueOf(path, [flagName, flag], values.get(flagName) ?? []),
   ])
   return { command: name, operands, flags: Object.fromEntries(flags) as unknown } as Parsed<C>
 }
@@ -124,8 +124,8 @@ function unknownOption(path: string, { flags = {}, operands = [] }: Command, giv
   const allowed = names.length === 0 ? 'it has none' : `allowed are ${names.join(', ')}`
   const [name = ''] = given.split('=')
   const [operand] = operands
-  const dash = given.startsWith('--') || operand === undefined
-  const hint = dash ? '' : `; ${nameOf(operand)} that starts with - requires -- before it`
+  const mustBeOption = given.startsWith('--') || operand === undefined
+  const hint = mustBeOption ? '' : `; ${nameOf(operand)} that starts with - requires -- before it`
   return new UsageError(
     `${path} has no option ${name}: ${allowed}${hintOf(name, names) || hint || helpHint(path)}`,
   )

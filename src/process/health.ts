@@ -1,5 +1,6 @@
-// Liveness and readiness of a process. It becomes ready once its dependencies have responded for
-// the first time, and stays ready: a pod that can still serve from memory must keep its traffic.
+// Readiness of a process, and the states of its dependencies. Its role decides when it becomes
+// ready. It then stays ready until it stops, whatever the states are: a pod that can still serve
+// from memory must keep its traffic.
 
 /**
  * State of one dependency as `/readyz` shows it. `no-majority`: a node of the store is up, but
@@ -7,7 +8,7 @@
  */
 type DependencyState = 'up' | 'no-majority' | 'down' | 'unknown'
 
-/** Liveness and readiness of one process. */
+/** Readiness of one process, and the states of its dependencies. */
 export interface Health {
   /** From now on `/readyz` responds with 200. */
   markReady(): void

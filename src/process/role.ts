@@ -1,4 +1,4 @@
-// A role as main.ts uses it: its help, its settings and its start.
+// A role as run-program.ts uses it: its help, its settings and its start.
 import {
   type ConfigOf,
   type Environment,
@@ -33,7 +33,7 @@ export async function stopStarted(starting: Promise<StartedRole>): Promise<numbe
   return 0
 }
 
-/** A role, as main.ts uses it. */
+/** A role, as run-program.ts uses it. */
 export interface Role {
   /** The output of `--help`, for the role or for one of its commands. */
   readonly renderHelp: (command?: string) => string
@@ -52,7 +52,7 @@ export interface Role {
   }): Promise<StartedRole>
 }
 
-/** A problem that the operator can fix; main.ts prints the one-line message and exits with 1. */
+/** A problem that the operator can fix; run-program.ts prints the message and exits with 1. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }

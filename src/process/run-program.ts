@@ -45,7 +45,10 @@ const ownRoles: Readonly<Record<string, string>> = {
   completion: 'prints the script that completes commands in bash or zsh',
 }
 
-/** Runs a role until it ends or is stopped; exits with 0, 1 for a failure, 2 for wrong usage. */
+/**
+ * Runs a role until it completes or is stopped. Exits with the role's exit code, with 1 for a
+ * failure, or with 2 for wrong usage or configuration.
+ */
 export async function runProgram(groups: RoleGroups, invocation: Invocation): Promise<void> {
   // A closed pipe must not stop the process. Each write reports its error to its own caller.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)

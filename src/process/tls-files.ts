@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
-import { readPem as readPemSetting } from '../config/settings.ts'
+import { readPem } from '../config/settings.ts'
 import { createBoundedAccess } from './bounded-access.ts'
 import { type FileWatch, scanFiles, watchFiles } from './watch-files.ts'
 
@@ -36,9 +36,9 @@ const RELOAD_MS_MAX = 10_000
 /** Reads and validates the files, one after the other. Throws TlsFilesError. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   const { authorities } = files
-  const cert = await readPem(files.certificate)
-  const key = await readPem(files.key)
-  const ca = await readPem(authorities)
+  const cert = await readIfSet(files.certificate)
+  const key = await readIfSet(files.key)
+  const ca = await readIfSet(authorities)
   try {
     createSecureContext({ cert, key })
   } catch (error) {
@@ -64,7 +64,7 @@ export type TlsFileSettings = Readonly<
 export function findTlsProblems(files: TlsFileSettings): string[] {
   const problems: string[] = []
   const contentOf = ([name, path]: TlsFileSettings['key']) =>
-    readPemSetting(name, path === '' ? undefined : path, problems)
+    readPem(name, path === '' ? undefined : path, problems)
   const [cert, key] = [contentOf(files.certificate), contentOf(files.key)]
   const ca = contentOf(files.authorities)
   try {
@@ -92,7 +92,7 @@ export function checkAuthorities(ca: Buffer | string): void {
   createSecureContext({ ca })
 }
 
-async function readPem(path: string | undefined): Promise<Buffer | undefined> {
+async function readIfSet(path: string | undefined): Promise<Buffer | undefined> {
   if (path === undefined) return undefined
   try {
     return await readFile(path)

@@ -1,6 +1,6 @@
 // The error of a command line that is not valid.
 
-/** Invalid arguments; main.ts prints the message and exits with code 2. */
+/** Invalid arguments; run-program.ts prints the message and exits with code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }

@@ -26,7 +26,10 @@ export interface WatchOptions {
    * the next poll, then after delays that double up to one minute.
    */
   readonly onChange: () => Promise<unknown>
-  /** Called for each failure; the watch continues. */
+  /**
+   * Called for each failure of `onChange`, and once for consecutive failures of scans or of event
+   * watches. The watch continues.
+   */
   readonly onError: (error: unknown) => void
   /** Polling interval without events. @default 2 s */
   readonly pollMs?: number

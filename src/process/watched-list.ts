@@ -97,7 +97,7 @@ export async function watchList<T>(options: WatchedListOptions<T>): Promise<Watc
       return undefined
     } catch (err) {
       metrics.listFaults.set({ list: name }, 1)
-      log.error({ err, list: name, path }, 'list not loaded: the previous one stays in use')
+      log.error({ err, list: name, path }, 'list not loaded: the last loaded one, if any, is used')
       return 'retry'
     } finally {
       onFirstLoad(undefined)

@@ -56,7 +56,7 @@ export interface CircuitBreakerOptions {
  * calls time out together.
  */
 const FAILED_PERIODS_MAX = 5
-/** A dependency is slow, not hung, if its last delayed result is no older than this. */
+/** A dependency is hung, not slow, if its calls have had no result for this long. */
 const UNRESPONSIVE_MS = 1000
 /** Interval and deadline of probes; a recovery is detected within their sum. */
 const PROBE_EVERY_MS = 100

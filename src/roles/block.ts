@@ -29,7 +29,7 @@ import { messageOf } from '../resilience/message-of.ts'
 import { ENTRIES_MAX } from '../resolve/blocked/build-blocked-table.ts'
 import { blockedTargetsSetting } from '../resolve/settings.ts'
 
-const list: ListKind = {
+const listKind: ListKind = {
   fileSetting: 'BLOCKED_TARGETS',
   objectSetting: 'BLOCKED_TARGETS_CONFIG_MAPS',
   kind: 'ConfigMap',
@@ -82,7 +82,7 @@ export const role = defineRole({
     'with the name of the operator, by default OPERATOR.',
   commands,
   settings,
-  dependent: [oneListRequired(list, settings)],
+  dependent: [oneListRequired(listKind, settings)],
   check: parseBlockArgs,
   run: async ({ config, args }) => {
     const { operator = config.OPERATOR } = args.flags
@@ -99,7 +99,7 @@ function withList(
   use: (target: ListTarget) => Promise<void>,
 ): Promise<void> {
   const { BLOCKED_TARGETS: path, BLOCKED_TARGETS_CONFIG_MAPS: names, ...access } = config
-  return withListTarget(list, { path, names, ...access }, use)
+  return withListTarget(listKind, { path, names, ...access }, use)
 }
 
 /** The list, and how to change it. */

@@ -187,7 +187,7 @@ function openSources(context: Context, onChange: (pools: readonly string[] | 'al
   const { config, log, metrics, health, cleanups } = context
   const onError = (task: string) => (err: unknown) => {
     metrics.backgroundFailures.inc({ task })
-    if (err instanceof StoreError) log.warn({ task, reason: err.message }, 'store unavailable')
+    if (err instanceof StoreError) log.warn({ task, reason: err.message }, 'store call failed')
     else log.warn({ err, task }, 'background task failed')
   }
   const stopping = new AbortController()

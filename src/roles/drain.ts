@@ -23,7 +23,7 @@ export const role = defineRole({
   run: async ({ config, signal }) => {
     const { log, metrics, health } = openProcess('drain', config, [])
     const envoy = createEnvoyAdmin(config.ENVOY_ADMIN_URL)
-    // An Envoy that is already draining was drained by the previous process of this role.
+    // If Envoy is already draining, the previous process of this role has started that drain.
     await stopLeftoverEnvoy({ envoy, nowMs: () => performance.now(), signal, log })
     const stopping = new AbortController()
     const http = await listen({
@@ -39,7 +39,7 @@ export const role = defineRole({
       signal: stopping.signal,
       log,
     })
-    const app = createDrainApp({ envoy, pods: serviceWait, health, metrics, log })
+    const app = createDrainApp({ envoy, serviceWait, health, metrics, log })
     http.attach({ baseUrl: '', app })
     health.markReady()
     log.info({ port: http.port }, 'ready')

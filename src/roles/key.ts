@@ -29,7 +29,7 @@ import { renderTable } from '../process/table.ts'
 import { messageOf } from '../resilience/message-of.ts'
 import { utcTimeOf } from '../transfer/utc-time.ts'
 
-const list: ListKind = {
+const listKind: ListKind = {
   fileSetting: 'API_KEYS',
   objectSetting: 'API_KEYS_SECRET',
   kind: 'Secret',
@@ -84,7 +84,7 @@ export const role = defineRole({
     'the audit log of the admin API, with the name of the operator, by default OPERATOR.',
   commands,
   settings,
-  dependent: [oneListRequired(list, settings)],
+  dependent: [oneListRequired(listKind, settings)],
   check: (args) => parseKeyArgs(args, Date.now()),
   run: async ({ config, args }) => {
     const { operator = config.OPERATOR } = args.flags
@@ -101,7 +101,7 @@ function withList(
   use: (target: ListTarget) => Promise<void>,
 ): Promise<void> {
   const { API_KEYS: path, API_KEYS_SECRET: names, ...access } = config
-  return withListTarget(list, { path, names, ...access }, use)
+  return withListTarget(listKind, { path, names, ...access }, use)
 }
 
 type Change = ChangeReporter<ListAction>

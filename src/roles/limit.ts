@@ -136,7 +136,7 @@ async function runTop(
   const merged = mergeTop(minutes.flatMap(({ top }) => top))
     .filter((one) => rule === undefined || one.rule === rule)
     .toSorted((a, b) => (by === 'hits' ? 0 : b.denied - a.denied) || b.hits - a.hits)
-  return json ? `${JSON.stringify(merged)}\n` : renderTop(merged)
+  return json ? `${JSON.stringify(merged)}\n` : renderTop(merged, rule)
 }
 
 async function runExplain(
@@ -173,7 +173,7 @@ async function callLimiter<T>(...call: Parameters<typeof callAdminApi<T>>): Prom
     const required =
       setting === undefined
         ? 'ADMIN_URL must be the admin URL of a limiter (role ratelimit) with an ADMIN_TOKEN'
-        : `${setting} must be the admin URLs of limiters (role ratelimit)`
+        : `${setting} must be the URLs of the debug ports of limiters (role ratelimit)`
     throw new OperatorError(`${error.message}; ${required}: standalone has no limiter`)
   }
 }
@@ -189,8 +189,12 @@ function mergeTop(all: readonly TopValue[]): TopValue[] {
   return [...sums.values()]
 }
 
-function renderTop(top: readonly TopValue[]): string {
-  if (top.length === 0) return 'no hits in the last minutes\n'
+function renderTop(top: readonly TopValue[], onlyRule: string | undefined): string {
+  if (top.length === 0) {
+    const which = onlyRule === undefined ? '' : ` of the rule ${onlyRule}`
+    const hint = 'limiters with LIMIT_TOP_VALUES=false record none'
+    return `no hits${which} recorded in the last minutes; ${hint}\n`
+  }
   const rows = top
     .slice(0, SHOWN_MAX)
     .map(({ rule, name, isShadow, values, hits, denied }) => [

@@ -59,7 +59,7 @@ export const role = defineRole({
       metrics: createMetrics(),
       log,
       signal: stopping,
-      // Both wait for a store that may have been installed with them.
+      // With and without --wait: Cassandra may have been installed at the same time.
       startMsMax: SLOW_START_MS_MAX,
       onFault: (fault) => {
         // A retry does not fix wrong settings; with --wait an operator may fix them meanwhile.
@@ -117,7 +117,7 @@ async function retryUntilDone(
     const rejection = rejectionOf(err.cause)
     if (rejection !== undefined && !NOT_RECEIVED.test(rejection))
       throw new OperatorError(`Cassandra rejects the migration: ${rejection}`)
-    log.warn({ err }, 'Cassandra unavailable: retrying')
+    log.warn({ err }, 'call of Cassandra failed: retrying')
   }
   const retries = { signal, pauses: PAUSES, random: fromHalf, onFailure }
   const result = await retryUntilStopped(retries, attempt)
@@ -181,7 +181,7 @@ async function ensureKeyspace({ config, cassandra, log }: Run): Promise<void> {
   await cassandra.changeSchema(createKeyspace(keyspace, replication))
 }
 
-/** Logs cluster settings that differ from the required ones, or that they cannot be read. */
+/** Logs cluster settings that differ from the required ones, or logs that none can be read. */
 async function reportSettings({ cassandra, log }: Run): Promise<void> {
   const onTimeout = () => new StoreError('no settings within the deadline', { outcome: 'not-done' })
   const read = within(SETTINGS_MS_MAX, readSettingProblems(cassandra), onTimeout)

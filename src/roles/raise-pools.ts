@@ -161,8 +161,8 @@ function checkPools(pools: readonly PoolRecord[], { blocks, isForced }: Wanted):
   }
   const missing = pools.filter(({ pool }) => !blocks.has(pool))
   if (missing.length > 0) {
-    const kept = missing.map(({ pool, claimed }) => `${pool} (last claimed block: ${claimed})`)
-    throw fail(`every pool must be listed; these are not: ${kept.join(', ')}`)
+    const shown = missing.map(({ pool, claimed }) => `${pool} (last claimed block: ${claimed})`)
+    throw fail(`every pool must be listed; these are not: ${shown.join(', ')}`)
   }
   for (const { pool, claimed } of pools) {
     const skipped = (blocks.get(pool) ?? 0) - claimed

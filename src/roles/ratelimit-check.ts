@@ -51,7 +51,7 @@ const commands = {
         about: 'allows several files to define one domain, like MERGE_DOMAIN_CONFIG',
       },
       allowance: {
-        about: 'adds to the token buckets of the descriptors what Envoys admit without a call',
+        about: 'prints how much rules with a burst and these allowances of Envoys admit together',
         value: 'BUCKETS,BURST,PER_MINUTE',
       },
       ...jsonFlag,

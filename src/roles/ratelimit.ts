@@ -108,7 +108,7 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   const denyCache = cacheBytes === 0 ? undefined : createDenyCache(cacheBytes)
   const source = await openSource(context, denyCache)
   if (signal.aborted) {
-    cleanups.push(source.watch(() => undefined))
+    cleanups.push(source.watch(() => undefined)) // only the returned function closes it
     return
   }
   const store = openStore(context, plan)
@@ -149,7 +149,7 @@ function openSource(context: Context, denyCache: DenyCache | undefined): Promise
   })
 }
 
-/** Maximum number of counters with pending hits; the local shares also have this many counters. */
+/** Maximum number of counters with pending hits, as many as local-shares.ts has reports. */
 const PENDING_MAX = 50_000
 
 type LimiterStore = GuardedStore & Pick<CounterStore, 'reset'>
@@ -288,7 +288,7 @@ async function openListeners(
     metrics,
     log,
     baseUrl: config.BASE_URL,
-    onOpened: (drain) => cleanups.push(drain),
+    onStop: (drain) => cleanups.push(drain),
   })
   return {
     ports: { grpcPort: grpc.port, ...ports },

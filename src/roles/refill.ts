@@ -33,8 +33,9 @@ export const role = defineRole({
   name: 'refill',
   about:
     'Generates codes until the pool CODE_POOL contains POOL_TARGET codes, and exits. Logs its\n' +
-    'progress; the last line has the number of codes. Exits with 1 if Cassandra stays\n' +
-    'unavailable, and with 3 if the pool was first filled with another secret.',
+    'progress; the last line has the number of codes. Waits until Cassandra is available. Then\n' +
+    'exits with 1 if it fails repeatedly, and with 3 if the pool was first filled with another\n' +
+    'secret.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, signal }) => {
@@ -105,9 +106,9 @@ async function refill(given: RefillInput): Promise<number> {
       }
       if (!(error instanceof StoreError)) throw error
       if (++failures > FAILURES_MAX) {
-        throw new OperatorError(`the store was unavailable ${FAILURES_MAX} times in a row`)
+        throw new OperatorError(`the store failed ${failures} times in a row: ${error.message}`)
       }
-      log.warn({ err: error, failures }, 'store unavailable')
+      log.warn({ err: error, failures }, 'store call failed: retrying')
       await pause(Math.min(PAUSE_MS * 2 ** failures, PAUSE_MS_MAX), signal)
     }
   }

@@ -100,7 +100,7 @@ function parseLimit(limit = String(LIMIT_DEFAULT)): number {
   throw invalid('limit', `an integer from 1 to ${LIMIT_MAX}`, limit)
 }
 
-/** A duration in Go's syntax, or in days. */
+/** The time that is `since` ago: a duration in Go's syntax, or in days. */
 function parseSince(since: string | undefined): number | undefined {
   if (since === undefined) return undefined
   const [, days] = /^(\d{1,5})d$/.exec(since) ?? []

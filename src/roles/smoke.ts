@@ -189,7 +189,9 @@ const rejectionShape = z.object({
 /** Sends creates with invalid bodies, which store nothing, until a rate limit denies one. */
 async function exceedLimit(config: Config, signal: AbortSignal) {
   const maxCreates = config.SMOKE_CREATES_MAX
-  for (let tried = 1; tried <= maxCreates && !signal.aborted; tried++) {
+  let tried = 0
+  while (tried < maxCreates && !signal.aborted) {
+    tried++
     const response = await postLink(config, {})
     if (response.status === 422) {
       const { limit } = limitsOf(response)
@@ -211,7 +213,7 @@ async function exceedLimit(config: Config, signal: AbortSignal) {
       sentence: `429 after ${tried} by ${rule}, limit ${limit}, Retry-After ${retryAfter}`,
     }
   }
-  throw new StepError(`no rate limit denied any of ${maxCreates} creates`)
+  throw new StepError(`no rate limit denied any of ${tried} creates`)
 }
 
 const poolsShape = z.array(

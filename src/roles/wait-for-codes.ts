@@ -44,7 +44,7 @@ export const role = defineRole({
       const logFields = { pool: config.CODE_POOL }
       let isLogged = false
       const onFailure = (err: StoreError) => {
-        log.warn({ err }, 'Cassandra unavailable: retrying')
+        log.warn({ err }, 'call of Cassandra failed: retrying')
       }
       const retries = { signal: stopping, pauses: PAUSES, random: () => 1, onFailure }
       const outcome = await retryUntilStopped(retries, async () => {
@@ -59,7 +59,7 @@ export const role = defineRole({
       else
         log.warn(
           logFields,
-          'continuing without codes: only aliases can be created until the pool is refilled',
+          'stopped waiting, no codes found: without codes, only aliases can be created',
         )
     } finally {
       await cassandra.close()

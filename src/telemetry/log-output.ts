@@ -27,12 +27,12 @@ export function createLogOutput(stream: Writable, onDropped: (lines: number) => 
   }
 }
 
-/** Resolves once the reader has consumed everything written so far, or after one second. */
+/** Resolves once the system has accepted everything written so far, or after one second. */
 export function flushed(stream: Writable): Promise<void> {
-  const consumed = new Promise<void>((resolve) => {
+  const accepted = new Promise<void>((resolve) => {
     stream.write('', () => {
       resolve()
     })
   })
-  return Promise.race([consumed, pause(FLUSH_MS_MAX)])
+  return Promise.race([accepted, pause(FLUSH_MS_MAX)])
 }

@@ -1,4 +1,4 @@
-// The OpenTelemetry preload: every start command loads it with --import, before any other module.
+// The OpenTelemetry preload: every start command loads it with --import, before the program.
 // It does nothing unless OTEL_EXPORTER_OTLP_ENDPOINT (or its _TRACES_ variant) is set, or
 // TRACING_ENABLED is true in `ratelimit`. The edge decides on sampling: a request without the
 // sampled flag has no span and costs nothing.

@@ -1,5 +1,5 @@
-// The copy buttons of the home page, which are hidden without this file: copies the short link
-// beside the button. The buttons of recent links are added later, by recent.js.
+// The copy buttons of the home page: copies the short link beside the button. The button of the
+// result is hidden without this file; recent.js adds the buttons of recent links.
 
 const COPIED_MS = 2000
 
@@ -13,12 +13,12 @@ function element(id) {
 const source = /** @type {HTMLElement | null} */ (document.querySelector('[data-strings]'))
 const strings = JSON.parse(source?.dataset.strings ?? '')
 const statusLine = element('status')
-/** Absent on the page without a form. */
-const main = document.getElementById('copy')
+/** The button of the result; absent on the page without a form. */
+const resultButton = document.getElementById('copy')
 
-if (main !== null) {
-  main.hidden = false
-  document.addEventListener('link-created', () => void (main.textContent = strings.copy))
+if (resultButton !== null) {
+  resultButton.hidden = false
+  document.addEventListener('link-created', () => void (resultButton.textContent = strings.copy))
 }
 document.addEventListener('click', ({ target }) => {
   const button = /** @type {Element} */ (target).closest('button.copy')

@@ -28,7 +28,9 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
       next()
       return
     }
-    const detail = 'Only programs on this machine may use the admin API'
+    const detail =
+      'The admin API admits only programs on this machine: the client address and the Host must ' +
+      'be loopback, and an Origin header is not allowed'
     sendProblem(res, { name: 'forbidden', detail }, baseUrl)
   }
 }

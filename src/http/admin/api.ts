@@ -8,7 +8,7 @@ import type { PoolStatus } from '../../pools/pool-reporter.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
 import { sendProblem } from '../problem.ts'
-import { recordAction, recordFaults } from './audit.ts'
+import { recordAction, recordFailures } from './audit.ts'
 import { importLinks, type ImportRouteDeps } from './import-links.ts'
 import { listLinks } from './list-links.ts'
 import { actionRoutes, type ActionDeps } from './post-action.ts'
@@ -49,7 +49,7 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
     }
   }
   const onLink = (operate: (code: string) => Promise<LinkResult>, erased = false) =>
-    recordFaults(async (req: Request<{ code: string }>, res: Response) => {
+    recordFailures(async (req: Request<{ code: string }>, res: Response) => {
       const { code } = req.params
       respond(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
     })

@@ -18,7 +18,7 @@ export interface AdminAppDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly api?: Router
-  /** Whether `api` changes links. If it does, the audit log also lists rejected attempts. */
+  /** Whether `api` changes links. The audit log then has each attempt, also rejected ones. */
   readonly changesLinks?: boolean
   /** The token that the API requires; without one, it admits only programs on this machine. */
   readonly token: string | undefined
@@ -45,7 +45,8 @@ export function createAdminApp(deps: AdminAppDeps): Express {
     app.use('/admin', adminAccess(deps), deps.api)
   }
   app.use((_req, res) => {
-    sendProblem(res, { name: 'not-found', detail: 'The admin port serves nothing here' }, baseUrl)
+    const detail = 'The admin port serves nothing here, or the admin API is disabled'
+    sendProblem(res, { name: 'not-found', detail }, baseUrl)
   })
   app.use(errorHandler(deps))
   return app

@@ -50,7 +50,7 @@ export function auditActions(log: Pick<Log, 'info'>): RequestHandler {
 }
 
 /** Wraps a route: if it throws, its action is recorded as failed. */
-export function recordFaults<P>(route: (req: Request<P>, res: Response) => Promise<void>) {
+export function recordFailures<P>(route: (req: Request<P>, res: Response) => Promise<void>) {
   return async (req: Request<P>, res: Response): Promise<void> => {
     try {
       await route(req, res)

@@ -5,7 +5,7 @@ import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type ImportResult } from '../../transf
 import { invalidRequest } from '../field-faults.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { jsonType } from '../read-body.ts'
-import { recordAction, recordFaults } from './audit.ts'
+import { recordAction, recordFailures } from './audit.ts'
 
 /** Dependencies of the route. */
 export interface ImportRouteDeps {
@@ -29,7 +29,7 @@ const malformed: Problem = {
   name: 'malformed-json',
   detail: 'The body must be links in UTF-8: one JSON object per line, or a JSON array of objects',
 }
-const tooMany: Problem = invalidRequest([
+const wrongRowCount: Problem = invalidRequest([
   {
     ...{ pointer: '', code: 'out-of-range' },
     detail: `A batch must have 1 to ${BATCH_ROWS_MAX} links`,
@@ -42,7 +42,7 @@ const unavailable: Problem = {
 
 /** Responds with one result per row, in order. */
 export function importLinks(deps: ImportRouteDeps, baseUrl: string): RequestHandler {
-  return recordFaults(async (req, res) => {
+  return recordFailures(async (req, res) => {
     const read = await readRows(req, res)
     if (read === 'aborted') return
     if ('problem' in read) {
@@ -57,7 +57,7 @@ export function importLinks(deps: ImportRouteDeps, baseUrl: string): RequestHand
   })
 }
 
-/** Records a batch; a failed batch has possibly created more links than are recorded. */
+/** Records a batch; a batch with a failed row has possibly created more links than are recorded. */
 function recordBatch(res: Response, results: readonly ImportResult[]): void {
   const isConfirmed = results.every(({ result }) => result !== 'failed')
   const links = results.filter(({ result }) => result === 'created').length
@@ -79,7 +79,7 @@ async function readRows(
   if (body === 'too-large') return { problem: tooLarge }
   const rows = parseRows(body, isLines)
   if (rows === undefined) return { problem: malformed }
-  return rows.length === 0 || rows.length > BATCH_ROWS_MAX ? { problem: tooMany } : { rows }
+  return rows.length === 0 || rows.length > BATCH_ROWS_MAX ? { problem: wrongRowCount } : { rows }
 }
 
 async function readBytes(req: Request): Promise<Buffer | 'too-large' | 'aborted'> {

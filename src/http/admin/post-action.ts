@@ -11,9 +11,9 @@ import { type Problem, sendProblem } from '../problem.ts'
 import { bodyTooLarge, jsonType, parseJson, readBody } from '../read-body.ts'
 import { clientOf } from './audit.ts'
 
-/** Maximum number of names or targets of one action in the log; the others are only counted. */
+/** Maximum number of names or targets of one action; the commands only count the others. */
 export const SUBJECTS_MAX = 5
-/** Longer targets are truncated. */
+/** Maximum length of a target; the commands truncate longer ones. */
 export const SUBJECT_LENGTH_MAX = 200
 
 const namesAllowed = `must be 1 to ${SUBJECTS_MAX} names of API keys`

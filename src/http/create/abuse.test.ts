@@ -190,7 +190,7 @@ test('a client over its limit gets 429 with the headers, and keeps the values', 
     detail: 'The limit reports-per-client is used up: retry in 300 s',
     headers: { 'Retry-After': '300' },
   } as const
-  onReport = () => ({ admitted: false, headers, problem })
+  onReport = () => ({ headers, problem })
   const response = await submit({ details: 'kept' })
   expect(response.status).toBe(429)
   expect(contentOf(response.body, 'details')).toBe('kept')

@@ -71,7 +71,7 @@ describe.each(Object.entries(routes))('the %s', (name, { path, type, body }) => 
         counted.push(apiKeyName)
         const isAdmitted = counted.length < 3
         const problem = { name: 'rate-limited', detail: 'The limit is used up' } as const
-        return { admitted: isAdmitted, headers, problem: isAdmitted ? undefined : problem }
+        return { headers, problem: isAdmitted ? undefined : problem }
       },
     }
     const app = await start({ find, isRequired: true }, limits)

@@ -11,7 +11,7 @@ import { admitCreate } from './admit-create.ts'
 import { parseCreateBody } from './create-request.ts'
 import { formType, notForm } from './decode-form.ts'
 import { emptyForm, type ParsedForm, parseForm, placeProblem } from './home-form.ts'
-import { type CreateRouteDeps, createdLink, isEncoded, requestOf } from './post-link.ts'
+import { createAndRender, type CreateRouteDeps, isEncoded, requestOf } from './post-link.ts'
 
 /** The handler of GET /. */
 export function getHome({ baseUrl, keys }: Pick<CreateRouteDeps, 'baseUrl' | 'keys'>) {
@@ -69,7 +69,7 @@ async function createFromForm(
   const validated = parseCreateBody(deps.schema, parsed.value)
   if ('problem' in validated) return validated
   const request = { ...requestOf(validated.body), creatorId, idempotencyKey: undefined }
-  const created = await createdLink(deps, request)
+  const created = await createAndRender(deps, request)
   if ('problem' in created) return created
   const { shortUrl, expiresAt } = created
   return { shortUrl, expiresAt, longUrl: validated.body.long_url }

@@ -209,10 +209,10 @@ const otherProblem: ResponseObject = {
   content: problemContent,
 }
 
-/** Problems that only the admin API returns. */
+/** Problems with a documented status that only the admin API returns. */
 const adminOnly: ReadonlySet<string> = new Set<ProblemName>(['unauthorized'])
 
-/** Problems that only a create returns. */
+/** Problems with a status of redirects that only a create returns. */
 const createOnly: ReadonlySet<string> = new Set<ProblemName>(['pool-empty'])
 
 /** Headers of problems by their status. */

@@ -30,7 +30,7 @@ export interface CreatedLink {
   readonly replayed: boolean
 }
 
-const keyShape = /^[\x21-\x7e]{1,255}$/
+const idempotencyKeySyntax = /^[\x21-\x7e]{1,255}$/
 
 /** The handler of the route. */
 export function postLink(deps: CreateRouteDeps) {
@@ -61,7 +61,7 @@ async function createFromRequest(
   if (bytes === 'too-large') return { problem: bodyTooLarge }
   const parsed = parseRequest(deps, req, bytes)
   if ('problem' in parsed) return parsed
-  return createdLink(deps, { ...parsed.request, creatorId: admission.creatorId })
+  return createAndRender(deps, { ...parsed.request, creatorId: admission.creatorId })
 }
 
 function sendCreated(res: ServerResponse, { shortUrl, expiresAt, replayed }: CreatedLink): void {
@@ -77,7 +77,7 @@ function sendCreated(res: ServerResponse, { shortUrl, expiresAt, replayed }: Cre
 }
 
 /** Creates the link and renders the outcome for the API. */
-export async function createdLink(
+export async function createAndRender(
   deps: CreateRouteDeps,
   request: CreateRequest,
 ): Promise<CreatedLink | { problem: Problem }> {
@@ -115,7 +115,7 @@ function parseRequest(
   const parsed = parseCreateBody(deps.schema, value.json)
   if ('problem' in parsed) return parsed
   const key = req.headers['idempotency-key']
-  if (key !== undefined && (typeof key !== 'string' || !keyShape.test(key))) {
+  if (key !== undefined && (typeof key !== 'string' || !idempotencyKeySyntax.test(key))) {
     const detail = 'The header Idempotency-Key must have 1 to 255 visible ASCII characters'
     const fault = { pointer: '', code: 'invalid-idempotency-key', detail }
     return { problem: invalidRequest([fault]) }
@@ -148,7 +148,8 @@ function problemOf(
       return {
         name: 'idempotency-key-reused',
         detail:
-          'The key belongs to its first body for about a day: send that body, or use a new key',
+          'The Idempotency-Key belongs to its first body for about a day: send that body, or use ' +
+          'a new key',
       }
     case 'pool-empty':
       return {
@@ -157,12 +158,12 @@ function problemOf(
       }
     case 'not-created':
     case 'outcome-unknown':
-      return { name: 'store-unavailable', detail: notStored(kind, request) }
+      return { name: 'store-unavailable', detail: unconfirmedDetail(kind, request) }
   }
 }
 
-/** With a key, an earlier request may have stored the link, or a concurrent one may store it. */
-function notStored(
+/** With an Idempotency-Key, an earlier or a concurrent request may store the link. */
+function unconfirmedDetail(
   kind: 'not-created' | 'outcome-unknown',
   { alias, idempotencyKey }: CreateRequest,
 ): string {

@@ -14,7 +14,7 @@ import type { ServiceWait } from '../../drain/wait-for-services.ts'
 export interface DrainAppDeps {
   readonly envoy: Pick<EnvoyAdmin, 'readReadiness'>
   /** The wait for the services behind Envoy. */
-  readonly pods: Pick<ServiceWait, 'isComplete'>
+  readonly serviceWait: Pick<ServiceWait, 'isComplete'>
   readonly health: Pick<Health, 'read'>
   readonly metrics: Pick<Metrics, 'registry'>
   readonly log: Log
@@ -22,13 +22,14 @@ export interface DrainAppDeps {
 
 /** Creates the app. */
 export function createDrainApp(deps: DrainAppDeps): Express {
-  const { envoy, pods, metrics, log } = deps
+  const { envoy, serviceWait, metrics, log } = deps
   const baseUrl = ''
   const app = bareApp()
   app.get('/readyz', async (_req, res) => {
     const { ready, status } = deps.health.read()
     const readiness = await envoy.readReadiness()
-    const envoyState = readiness === 'ready' && !pods.isComplete() ? 'no-upstream' : readiness
+    const hasUpstream = serviceWait.isComplete()
+    const envoyState = readiness === 'ready' && !hasUpstream ? 'no-upstream' : readiness
     const isReady = ready && envoyState === 'ready'
     const reported = ready && !isReady ? 'not-ready' : status
     res.status(isReady ? 200 : 503).json({ status: reported, dependencies: { envoy: envoyState } })

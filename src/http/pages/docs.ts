@@ -10,7 +10,7 @@ import { html, type Html } from './html.ts'
 import { renderLayout } from './layout.ts'
 import { renderMembers } from './schema-members.ts'
 
-/** The operations that are open: most clients need no other. */
+/** The number of operations that are open: most clients need no other. */
 const OPEN_OPERATIONS = 2
 
 /** Renders the page. */
@@ -106,7 +106,7 @@ function renderHeaders({ components }: OpenApiDocument): Html {
     </dl>`
   return html`<p>
       Every response has the first two headers. It has the X-RateLimit headers if a rate limit
-      counted the request and the limiter was available; for a QR code possibly only with 429.
+      counted the request and the limiter was available. A QR code possibly has them only with 429.
     </p>
     ${list(sharedHeaders)}
     <p>The operations list their other headers:</p>

@@ -73,7 +73,7 @@ export function renderForm(view: FormView): Html {
 function renderAlias(view: FormView): Html {
   const { home } = view.strings
   const { suggestion } = view
-  // Hidden elements also describe a field.
+  // aria-describedby includes hidden elements: it names the suggestion only if one exists.
   const described = `custom_alias-hint prefix${suggestion === undefined ? '' : ' suggestion'}`
   return html`<div class="field">
     <label for="custom_alias">${home.alias} <span class="optional">${home.optional}</span></label>

@@ -28,8 +28,8 @@ export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
     readonly PROMETHEUS_ADDR: { readonly host: string | undefined; readonly port: number }
     readonly PROMETHEUS_PATH: string
   }
-  /** Called with the function that drains the opened listeners. */
-  readonly onOpened: (drain: () => Promise<void>) => void
+  /** Called before a listener opens, with the function that drains those that have opened. */
+  readonly onStop: (drain: () => Promise<void>) => void
 }
 
 /** How long the listeners, which drain in parallel, wait for requests in flight. */
@@ -37,12 +37,12 @@ const DRAIN_MS_MAX = 1000
 
 /** Opens all listeners and returns their ports. Throws OperatorError. */
 export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
-  const { config, baseUrl, onOpened } = deps
+  const { config, baseUrl, onStop } = deps
   const onError = (err: unknown) => {
     deps.log.error({ err }, 'connection not accepted')
   }
   const drains: (() => Promise<void>)[] = []
-  onOpened(async () => {
+  onStop(async () => {
     await Promise.all(drains.map((drain) => drain()))
   })
   const open = async (at: { host?: string; port: number; setting: string }, app: Express) => {

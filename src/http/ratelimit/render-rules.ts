@@ -1,12 +1,12 @@
-// The output of /rlconfig: a line for each active rule, in envoyproxy/ratelimit's format plus our
-// own fields, then the faults of the current files.
+// The output of /rlconfig: a line for each active rule, in envoyproxy/ratelimit's format plus
+// further fields, then the faults for which newer files were rejected.
 import { defaultAlgorithm } from '../../limits/algorithms.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { listRules } from '../../limits/rule-tree.ts'
 import type { Rule, RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderWindow } from '../../limits/describe-rules.ts'
 
-/** Renders the rules as lines, then the faults for which newer files were rejected. */
+/** Renders the active rules, and the faults of newer files. */
 export function renderRules(rules: RuleSet, faults: readonly RuleFault[]): string {
   const lines = listRules(rules).map(renderRule)
   const faultLines = faults.map(renderFault)
@@ -21,13 +21,14 @@ function renderRule(rule: Rule): string {
     `${path}: unit=${unit} requests_per_unit=${limit?.requests ?? 0}`,
     `shadow_mode: ${String(isShadow)}`,
     `quota_mode: ${String(isQuota)}`,
-    ...ownFieldsOf(rule),
+    ...furtherFieldsOf(rule),
   ]
   return fields.join(', ')
 }
 
-/** The fields that envoyproxy/ratelimit does not have, without those with default values. */
-function ownFieldsOf({ limit, algorithm, unit, name, replaces, onStoreError }: Rule): string[] {
+/** The fields that envoyproxy/ratelimit does not print, without those with default values. */
+function furtherFieldsOf(rule: Rule): string[] {
+  const { limit, algorithm, unit, name, replaces, onStoreError } = rule
   const limitFields =
     limit === undefined
       ? ['unlimited: true']

@@ -1,4 +1,4 @@
-// The settings of the rate-limit service's two HTTP listeners, named as in envoyproxy/ratelimit.
+// The settings of two HTTP listeners of the rate-limit service, named as in envoyproxy/ratelimit.
 import { portSetting, stringSetting } from '../../config/settings.ts'
 
 /** Settings of `/json` and `/healthcheck`, and of the debug port. */

@@ -102,13 +102,13 @@ function createResponder(deps: RedirectDeps) {
         redirected.observe((performance.now() - startedMs) / 1000)
         return
       }
-      const isHidden = !blocked || blockedStatus === 404
-      if (isHidden) limits.onMiss(req)
+      const isNotFound = !blocked || blockedStatus === 404
+      if (isNotFound) limits.onMiss(req)
       setLimitHeaders(res, exchange.limited)
       res.setHeader('X-Request-Id', requestId)
       if (blocked) sendBlocked(req, res, { baseUrl, status: blockedStatus })
       else sendNotFound(req, res, baseUrl)
-      const counted = isHidden ? notFound : seconds(blockedStatus)
+      const counted = isNotFound ? notFound : seconds(blockedStatus)
       counted.observe((performance.now() - startedMs) / 1000)
     },
     reject: send,
@@ -121,7 +121,7 @@ function createResponder(deps: RedirectDeps) {
       }
       if (error instanceof StoreError) {
         // The store counts and logs its errors: a log line per request would only add load.
-        send(exchange, { name: 'store-unavailable', detail: 'The store did not respond' })
+        send(exchange, { name: 'store-unavailable', detail: 'The store is unavailable: retry' })
         return
       }
       send(exchange, { name: 'internal', detail: 'The lookup failed' })

@@ -177,7 +177,7 @@ describe('the command limit', () => {
     expect(by.stderr).toContain('--by must be one of denied, hits: it is "size"')
     expect(url.stderr).toMatch(/the debug port at http:\/\/127\.0\.0\.1:1 .*check LIMITER_URLS; /)
     expect(url.stderr).toMatch(
-      /; LIMITER_URLS must be the admin URLs .*: standalone has no limiter/,
+      /; LIMITER_URLS must be the URLs of the debug ports .*: standalone has no limiter/,
     )
   })
 })

@@ -158,7 +158,7 @@ export const de: Strings = {
     },
     'bad-request': {
       title: 'Die Anfrage ist kein HTTP',
-      meaning: `Die Anfrage konnte nicht als HTTP/1.1 gelesen werden. ${retryIsUseless}`,
+      meaning: `Die Anfrage ist kein gültiges HTTP: In detail steht die Ursache. ${retryIsUseless}`,
     },
     unauthorized: {
       title: 'Die Admin-API verlangt ihr Token',
@@ -181,8 +181,9 @@ export const de: Strings = {
     'not-found': {
       title: 'Hier ist nichts',
       meaning:
-        'Kein Link hat diesen Code, oder er ist abgelaufen, deaktiviert oder gelöscht: Die ' +
-        'Antwort verrät nicht, was davon zutrifft.',
+        'Unter diesem Pfad ist nichts: Kein Link hat diesen Code, oder der Link ist abgelaufen, ' +
+        'deaktiviert oder gelöscht, oder sein Ziel ist gesperrt. Die Antwort verrät nicht, was ' +
+        'davon zutrifft.',
     },
     'method-not-allowed': {
       title: 'Diese Methode ist hier nicht erlaubt',
@@ -209,13 +210,15 @@ export const de: Strings = {
     },
     'body-too-large': {
       title: 'Der Body ist zu groß',
-      meaning: `Ein Body darf höchstens 16 KiB haben. ${retryIsUseless}`,
+      meaning:
+        'Ein Body darf höchstens 16 KiB haben, ein Teil eines Imports höchstens 2 MiB. ' +
+        retryIsUseless,
     },
     'unsupported-media-type': {
       title: 'Der Body hat einen anderen Typ',
       meaning:
-        'Der Body muss application/json sein, ohne Inhaltskodierung (Content-Encoding). ' +
-        retryIsUseless,
+        'Der Pfad nimmt diesen Content-Type nicht an, oder der Body hat eine Inhaltskodierung ' +
+        `(Content-Encoding). In detail steht, was erlaubt ist. ${retryIsUseless}`,
     },
     'invalid-request': {
       title: 'Ein Feld verletzt seine Regel',
@@ -235,7 +238,7 @@ export const de: Strings = {
       title: 'Zu viele Anfragen',
       meaning:
         'Ein Limit ist aufgebraucht; rule nennt es. Warten Sie die Sekunden aus Retry-After ab. ' +
-        'Die X-RateLimit-Header jeder Antwort melden, was übrig ist.',
+        'Die X-RateLimit-Header der Antworten melden, was übrig ist.',
     },
     'headers-too-large': {
       title: 'Die Header sind zu groß',
