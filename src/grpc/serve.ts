@@ -165,7 +165,7 @@ function isServed(path: string): Promise<boolean> {
     socket.once('timeout', () => {
       finish(true)
     })
-    // A server that accepts no connections at the moment fails with another error.
+    // If the queue of a live server is full, the error has another code.
     socket.once('error', ({ code }: NodeJS.ErrnoException) => {
       finish(code !== 'ECONNREFUSED' && code !== 'ENOENT')
     })
