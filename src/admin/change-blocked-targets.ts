@@ -12,8 +12,8 @@ export interface FaultyLine {
 
 /** The entries of a list. */
 export interface ListedEntries {
-  /** In normal form, without duplicates, in the order of the list. */
-  readonly entries: readonly string[]
+  /** In normal form, in the order of the list. */
+  readonly entries: ReadonlySet<string>
   /** The lines that the pods ignore. */
   readonly faulty: readonly (FaultyLine & { readonly document: string })[]
 }
@@ -29,9 +29,9 @@ function renderEntry({ host, path = '' }: BlockedEntry): string {
   return host + path
 }
 
-/** The entries of a file, in normal form and without duplicates, and its faulty lines. */
+/** The entries of a file, in normal form, and its faulty lines. */
 export function parseEntries(content: string): {
-  readonly entries: readonly string[]
+  readonly entries: ReadonlySet<string>
   readonly faulty: readonly FaultyLine[]
 } {
   return readEntries([{ name: '', content, bytesMax: 0 }])
@@ -46,7 +46,7 @@ export function readEntries(documents: readonly ListDocument[]): ListedEntries {
     if (typeof entry === 'string') entries.add(entry)
     else if (entry !== undefined) faulty.push({ document, number, fault: entry.fault })
   }
-  return { entries: [...entries], faulty }
+  return { entries, faulty }
 }
 
 /**
@@ -55,10 +55,10 @@ export function readEntries(documents: readonly ListDocument[]): ListedEntries {
  */
 export function addEntries(
   documents: readonly ListDocument[],
-  entries: readonly string[],
+  entries: ReadonlySet<string>,
 ): { contents: Map<string, string>; added: number; total: number } | undefined {
-  const present = new Set(readEntries(documents).entries)
-  const missing = [...new Set(entries)].filter((entry) => !present.has(entry))
+  const present = readEntries(documents).entries
+  const missing = [...entries].filter((entry) => !present.has(entry))
   const contents = addLines(documents, missing)
   const added = missing.length
   return contents && { contents, added, total: present.size + added }

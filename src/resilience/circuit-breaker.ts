@@ -43,6 +43,8 @@ export interface CircuitBreakerOptions {
   readonly nowMs: () => number
   /** Called for each failed call: `timeout`, `unavailable` (circuit open), or the error. */
   readonly onFailure: (reason: unknown) => void
+  /** Called for each failed probe: its cause may differ from that of the failed calls. */
+  readonly onProbeFailure?: (error: unknown) => void
   /**
    * Called when the breaker opens or closes. `isProbed`: it closes after a successful probe, not
    * after a delayed result.
@@ -115,7 +117,7 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
 
 /** Tracks whether a dependency responds, and how fast; opens and closes the breaker. */
 function trackState(options: CircuitBreakerOptions) {
-  const { onFailure, onOpenChange, nowMs, callMsMax, probe } = options
+  const { onFailure, onOpenChange, nowMs, callMsMax } = options
   const stopping = new AbortController()
   let failedPeriods = 0
   let periodEndMs = -Infinity
@@ -136,7 +138,7 @@ function trackState(options: CircuitBreakerOptions) {
       recovered.abort()
     }
     const aborted = AbortSignal.any([stopping.signal, recovered.signal])
-    const done = probeUntil(aborted, probe).finally(() => {
+    const done = probeUntil(aborted, options).finally(() => {
       failedPeriods = 0
       unresponsiveSinceMs = undefined
       probing = undefined
@@ -174,12 +176,19 @@ function trackState(options: CircuitBreakerOptions) {
 }
 
 /** Probes until a probe succeeds or `signal` aborts. */
-async function probeUntil(signal: AbortSignal, probe: () => Promise<unknown>): Promise<void> {
-  const succeeds = () =>
-    within(PROBE_MS_MAX, probe(), () => new Error('timeout')).then(
-      () => true,
-      () => false, // still unavailable; the failures that opened the breaker have been reported
-    )
+async function probeUntil(
+  signal: AbortSignal,
+  { probe, onProbeFailure }: Pick<CircuitBreakerOptions, 'probe' | 'onProbeFailure'>,
+): Promise<void> {
+  const succeeds = async () => {
+    try {
+      await within(PROBE_MS_MAX, probe(), () => new Error('timeout'))
+      return true
+    } catch (error) {
+      if (!signal.aborted) onProbeFailure?.(error)
+      return false
+    }
+  }
   do await pause(PROBE_EVERY_MS, signal)
   while (!signal.aborted && !(await succeeds()))
 }

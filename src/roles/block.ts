@@ -109,7 +109,7 @@ interface BlockList {
 }
 
 type BlockRequest = { readonly json: boolean } & (
-  | { readonly verb: 'add' | 'remove'; readonly entries: readonly string[] }
+  | { readonly verb: 'add' | 'remove'; readonly entries: ReadonlySet<string> }
   | { readonly verb: 'list'; readonly match: string | undefined }
   | { readonly verb: 'import'; readonly file: string; readonly isFaultySkipped: boolean }
 )
@@ -127,7 +127,7 @@ function parseBlockArgs(args: Arguments): BlockRequest {
     }
     case 'add':
     case 'remove':
-      return { verb: args.command, json, entries: args.operands.map(parseEntry) }
+      return { verb: args.command, json, entries: new Set(args.operands.map(parseEntry)) }
   }
 }
 
@@ -162,8 +162,8 @@ async function runVerb(list: BlockList, request: BlockRequest): Promise<void> {
 }
 
 /** The first entries, as the audit log shows them. */
-function shown(entries: readonly string[]): string[] {
-  return entries.slice(0, SUBJECTS_MAX).map((entry) => entry.slice(0, SUBJECT_LENGTH_MAX))
+function shown(entries: ReadonlySet<string>): string[] {
+  return [...entries].slice(0, SUBJECTS_MAX).map((entry) => entry.slice(0, SUBJECT_LENGTH_MAX))
 }
 
 interface Added {
@@ -176,9 +176,8 @@ const renderAdded = ({ added, present }: Added) =>
 
 async function addAll(
   { target, change }: BlockList,
-  { verb, entries }: { readonly verb: 'add' | 'import'; readonly entries: readonly string[] },
+  { verb, entries }: { readonly verb: 'add' | 'import'; readonly entries: ReadonlySet<string> },
 ): Promise<Added> {
-  const all = new Set(entries).size
   let added = 0 // including those of earlier attempts with a conflict
   const add = (documents: readonly ListDocument[]) => {
     const changed = addEntries(documents, entries)
@@ -193,7 +192,7 @@ async function addAll(
     () => ({ action: `block-${verb}`, targets: shown(entries), count: added }),
     () => target.update(add),
   )
-  return { added, present: all - added }
+  return { added, present: entries.size - added }
 }
 
 interface Removed {
@@ -209,9 +208,8 @@ function renderRemoved({ removed, missing }: Removed): string {
 
 async function removeAll(
   { target, change }: BlockList,
-  entries: readonly string[],
+  wanted: ReadonlySet<string>,
 ): Promise<Removed> {
-  const wanted = new Set(entries)
   const removed = new Set<string>() // including those of earlier attempts with a conflict
   const remove = (documents: readonly ListDocument[]) => {
     const { contents, found } = removeEntries(documents, wanted)
@@ -219,7 +217,7 @@ async function removeAll(
     return { contents, result: undefined }
   }
   await change(
-    () => ({ action: 'block-remove', targets: shown(entries), count: removed.size }),
+    () => ({ action: 'block-remove', targets: shown(wanted), count: removed.size }),
     () => target.update(remove),
   )
   const missing = [...wanted].filter((entry) => !removed.has(entry))
@@ -283,8 +281,8 @@ async function printList(
     ),
   )
   const output = json
-    ? renderJsonLines(entries.map((entry) => ({ entry })))
-    : entries.map((entry) => `${entry}\n`).join('')
+    ? renderJsonLines([...entries].map((entry) => ({ entry })))
+    : [...entries].map((entry) => `${entry}\n`).join('')
   await writeLines(process.stdout, output)
 }
 

@@ -162,17 +162,14 @@ function openStore(context: Context, plan: RedisPlan): LimiterStore {
     health.note('redis', state)
     for (const update of healthListeners) update()
   })
-  const { listenersOf, onFailure, onOpenChange } = createStoreStateReports({
-    ...context,
-    storeHealth,
-  })
+  const { listenersOf, ...reports } = createStoreStateReports({ ...context, storeHealth })
   const watchOf = (redis: string) => ({ ...listenersOf(redis), onReload: logReloads(log, redis) })
   const connection = connectRedis(plan.main, watchOf('counters'))
   const perSecond = plan.perSecond && connectRedis(plan.perSecond, watchOf('per-second'))
-  const { keyPrefix } = plan
+  const [{ keyPrefix }, { onFailure }] = [plan, reports]
   const store = createRedisCounterStore({ connection, perSecond, keyPrefix, onFailure })
   const callMsMax = config.LIMIT_DEADLINE_MS
-  const guarded = guardStore({ store, callMsMax, nowMs: monotonicMs, onFailure, onOpenChange })
+  const guarded = guardStore({ store, callMsMax, nowMs: monotonicMs, ...reports })
   const close = () => {
     store.close()
     return Promise.resolve()

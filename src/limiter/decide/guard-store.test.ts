@@ -23,6 +23,7 @@ function createBreaker() {
   const clock = { nowMs: 0 }
   const failures: unknown[] = []
   const openChanges: boolean[] = []
+  const probeFailures: unknown[] = []
   const behave = <T>(value: T): Promise<T> => {
     if (store.mode === 'hangs') return new Promise<never>(() => undefined)
     if (store.mode === 'responds') return Promise.resolve(value)
@@ -48,6 +49,7 @@ function createBreaker() {
     nowMs: () => clock.nowMs,
     onFailure: (error) => failures.push(error),
     onOpenChange: (isOpen) => openChanges.push(isOpen),
+    onProbeFailure: (error) => probeFailures.push(error),
   })
   breakers.push(breaker)
   /** Advances the clock and returns the result of calls; a timer runs their deadline checks. */
@@ -72,7 +74,17 @@ function createBreaker() {
       completeAll(new StoreError('unavailable', { outcome: 'unknown' }))
     },
   }
-  return { store, breaker, failures, openChanges, after, clock, failed, ...slowResponses }
+  return {
+    store,
+    breaker,
+    failures,
+    openChanges,
+    probeFailures,
+    after,
+    clock,
+    failed,
+    ...slowResponses,
+  }
 }
 
 describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
@@ -184,6 +196,15 @@ describe('a store that responds after the deadline', () => {
     failPending()
     expect(isUndecided(result) && (await result.delayedResult)).toBeUndefined()
   })
+})
+
+test('each failed probe is reported: the cause of an outage may change', async () => {
+  const { store, breaker, failures, probeFailures, after } = createBreaker()
+  store.mode = 'hangs'
+  while (!breaker.isOpen()) await after(CALL_MS_MAX, breaker.decide([]))
+  store.mode = 'fails'
+  while (probeFailures.length < 2) await pause(5)
+  expect([failures.at(-1), probeFailures.at(-1)]).toEqual(['timeout', expect.any(StoreError)])
 })
 
 test('stopping the circuit breaker stops its probes', async () => {

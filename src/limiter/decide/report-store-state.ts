@@ -1,5 +1,6 @@
 // Reports the state of the counter store, and each failed call, in the log, metrics, statistics and
 // health.
+import { messageOf } from '../../resilience/message-of.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { RuleStats } from '../stats/rule-stats.ts'
@@ -13,6 +14,9 @@ interface StoreStateReportDeps {
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
+/** Maximum number of causes that are logged in one outage. */
+const CAUSES_MAX = 10
+
 /** The functions that the store and its circuit breaker call. */
 export function createStoreStateReports({
   storeHealth,
@@ -21,6 +25,15 @@ export function createStoreStateReports({
   log,
 }: StoreStateReportDeps) {
   let lastCause: unknown
+  const causes = new Set<string>() // logged in this outage
+  const logCause = (err: unknown) => {
+    if (causes.size >= CAUSES_MAX || causes.has(messageOf(err))) return
+    causes.add(messageOf(err))
+    log.error(
+      { err },
+      'calls to Redis fail or time out: each rule is decided by its on_store_error',
+    )
+  }
   return {
     /** The listeners of the connection with this name. */
     listenersOf: (redis: string) => ({
@@ -42,12 +55,11 @@ export function createStoreStateReports({
     onOpenChange: (isOpen: boolean, isProbed: boolean) => {
       storeHealth.setCircuit(isOpen, isProbed)
       metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
-      if (isOpen)
-        log.error(
-          { err: lastCause },
-          'calls to Redis fail or time out: each rule is decided by its on_store_error',
-        )
+      causes.clear()
+      if (isOpen) logCause(lastCause)
       else log.info('Redis responds: counting in Redis')
     },
+    /** Logs the cause once per outage. */
+    onProbeFailure: logCause,
   }
 }

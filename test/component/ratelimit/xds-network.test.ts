@@ -90,8 +90,9 @@ describe.each(transports)('over %s, a network that', (transport) => {
       expect(await rlconfig(limiter)).toContain(SEVEN)
       next.resolve(undefined)
       await waitFor('v2', async () => (await rlconfig(limiter)).includes(NINE))
-      const results = server.requests.filter(({ responseNonce }) => responseNonce !== '')
-      expect(results.map(({ versionInfo, stream }) => [versionInfo, stream])).toEqual([
+      const results = () => server.requests.filter(({ responseNonce }) => responseNonce !== '')
+      await waitFor('its acceptance', () => results().length >= 2)
+      expect(results().map(({ versionInfo, stream }) => [versionInfo, stream])).toEqual([
         ['v1', 1],
         ['v2', 2],
       ])
