@@ -70,6 +70,22 @@ test('a failed read does not prevent the next one', async () => {
   expect([await levels.refresh(), reads, levels.get('p')]).toEqual([true, 3, { kind: 'absent' }])
 })
 
+test('of too many pools, the first ones stay known, and the state of others is unknown', async () => {
+  const pools = Array.from({ length: 1000 }, (_, at) => row(`p${at}`, 5))
+  read = () => Promise.resolve(pools)
+  await levels.refresh()
+  expect([levels.get('q'), errors]).toEqual([{ kind: 'absent' }, []])
+  read = () => Promise.resolve([row('q', 5), ...pools])
+  await levels.refresh()
+  await levels.refresh()
+  const reason = 'the store has more than 1000 pools'
+  expect([levels.get('q'), errors]).toEqual([{ kind: 'unknown', reason }, [new Error(reason)]])
+  expect(levels.get('p999')).toMatchObject({ kind: 'present' })
+  read = () => Promise.resolve(pools.slice(1))
+  await levels.refresh()
+  expect(levels.get('p0')).toEqual({ kind: 'absent' })
+})
+
 test('a change of any field of a row is reported, and an added or removed row', async () => {
   await levels.refresh()
   expect(changes.splice(0)).toEqual(['all'])
@@ -111,17 +127,6 @@ test('the first of consecutive failures is reported, then all pools on recovery'
   read = () => Promise.resolve([row('p', 5)])
   await levels.refresh() // a caller may have observed the failure
   expect([errors.length, changes]).toEqual([2, ['all']])
-})
-
-test('at most 1,000 pools are kept', async () => {
-  read = () => Promise.resolve(Array.from({ length: 1001 }, (_, i) => row(`p${i}`, 1)))
-  await levels.refresh()
-  expect(levels.get('p999')).toMatchObject({ kind: 'present' })
-  expect(levels.get('p1000')).toEqual({ kind: 'absent' })
-  read = () => Promise.resolve(Array.from({ length: 1001 }, (_, i) => row(`p${1000 - i}`, 2)))
-  await levels.refresh()
-  expect(levels.get('p0')).toEqual({ kind: 'absent' })
-  expect(levels.get('p1000')).toMatchObject({ kind: 'present' })
 })
 
 test('`firstRead` resolves after the first read, even if that fails', async () => {

@@ -32,8 +32,9 @@ const READ_EVERY_MS = 15_000
 const VALID_MS = 60_000
 /** How long the first read waits for the connection, without which it can only fail. */
 const CONNECT_MS_MAX = 10_000
-/** Pools beyond this number are ignored. */
+/** Maximum number of pools whose state is known. */
 const POOLS_MAX = 1000
+const TOO_MANY_POOLS = `the store has more than ${POOLS_MAX} pools`
 
 interface CachedPool {
   readonly row: StoredPool
@@ -62,6 +63,7 @@ export function createLevels(deps: {
   let wasFresh = false
   /** Whether a read has failed since the last success: `refresh` may have returned false. */
   let hasFailed = false
+  let isTruncated = false
   const isFresh = () => nowMs() - readAtMs < VALID_MS
   const { promise: firstRead, resolve: settle } = Promise.withResolvers<undefined>()
   const read = async () => {
@@ -72,6 +74,9 @@ export function createLevels(deps: {
       const rows = await deps.readPools()
       readAtMs = nowMs()
       changed = updateCache(cache, rows, readAtMs)
+      const wasTruncated = isTruncated
+      isTruncated = rows.length > POOLS_MAX
+      if (isTruncated && !wasTruncated) deps.onError(new Error(TOO_MANY_POOLS))
       isOk = true
       hasRecovered = hasFailed
       hasFailed = false
@@ -94,7 +99,8 @@ export function createLevels(deps: {
     get(pool) {
       if (!isFresh()) return { kind: 'unknown', reason }
       const found = cache.get(pool)
-      if (found === undefined) return { kind: 'absent' }
+      if (found === undefined)
+        return isTruncated ? { kind: 'unknown', reason: TOO_MANY_POOLS } : { kind: 'absent' }
       return { kind: 'present', ...observedOf(found) }
     },
     refresh,
@@ -125,14 +131,18 @@ function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise
   }
 }
 
-/** Updates the cache from a read; returns the pools that were changed, added or removed. */
+/**
+ * Updates the cache from a read; returns the pools that were changed, added or removed. Of more than
+ * POOLS_MAX pools, those already in the cache stay in it.
+ */
 function updateCache(
   cache: Map<string, CachedPool>,
   read: readonly StoredPool[],
   atMs: number,
 ): string[] {
   const changed: string[] = []
-  const rows = read.slice(0, POOLS_MAX)
+  const isNew = ({ pool }: StoredPool) => (cache.has(pool) ? 0 : 1)
+  const rows = [...read].sort((a, b) => isNew(a) - isNew(b)).slice(0, POOLS_MAX)
   const names = new Set(rows.map(({ pool }) => pool))
   for (const pool of [...cache.keys()]) {
     if (names.has(pool)) continue

@@ -111,6 +111,18 @@ test('after a conflict, a change is decided with the current contents', async ()
   expect(puts().map(({ status }) => status)).toEqual([409, 409, 409, 409, 409, 200])
 })
 
+test('a conflict of a retried write with itself is no conflict', async () => {
+  createConfigMap('one', { 'list.txt': 'a\n' })
+  fake.reject = ({ method }) => {
+    // The first write, whose response was lost.
+    if (method === 'PUT') fake.store.patch(CONFIG_MAPS, 'one', { data: { 'list.txt': 'a\nb\n' } })
+    return undefined
+  }
+  await add(targetOf('ConfigMap', 'one'), ['b'])
+  expect(dataOf('one')).toEqual({ 'list.txt': 'a\nb\n' })
+  expect(puts().map(({ status }) => status)).toEqual([409])
+})
+
 test('after five retries, a conflict is an error', async () => {
   createConfigMap('one')
   fake.reject = ({ method }) => (method === 'PUT' ? { status: 409, reason: 'Conflict' } : undefined)

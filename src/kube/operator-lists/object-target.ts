@@ -100,16 +100,25 @@ async function readObject(options: ObjectTargetOptions, name: string): Promise<R
 }
 
 async function writeObject(
-  { api, kind, namespace, dataKey }: ObjectTargetOptions,
+  options: ObjectTargetOptions,
   object: DataObject,
   content: string,
 ): Promise<void> {
+  const { api, kind, namespace, dataKey } = options
+  const { name } = object.metadata
   const value = kind === 'Secret' ? Buffer.from(content).toString('base64') : content
-  await api.call({
-    method: 'PUT',
-    path: pathOf(resourceOf(kind), { namespace, name: object.metadata.name }),
-    body: { ...object, data: { ...object.data, [dataKey]: value } }, // with its resourceVersion
-  })
+  try {
+    await api.call({
+      method: 'PUT',
+      path: pathOf(resourceOf(kind), { namespace, name }),
+      body: { ...object, data: { ...object.data, [dataKey]: value } }, // with its resourceVersion
+    })
+  } catch (error) {
+    // A call whose response was lost is retried: the retry conflicts with what the call wrote.
+    if (!hasStatus(error, 409)) throw error
+    const current = await readObject(options, name).catch(() => undefined) // the caller re-reads
+    if (current?.document.content !== content) throw error
+  }
 }
 
 function failedUpdate(
