@@ -126,3 +126,9 @@ test('an aborted list reads nothing', async () => {
   await expect(list(() => ({}), AbortSignal.abort())).rejects.toMatchObject({ reason: 'Aborted' })
   expect(calls).toEqual([])
 })
+
+test('a list of empty pages without end fails', async () => {
+  const listed = list(() => ({ items: [], metadata: { resourceVersion: '7', continue: 'x' } }))
+  await expect(listed).rejects.toThrow('a list has more than 100 empty pages')
+  expect([calls.length, cached]).toEqual([101, undefined])
+})

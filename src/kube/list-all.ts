@@ -7,6 +7,8 @@ import { type KubeObject, pathOf, type Resource } from './objects.ts'
 
 const PAGE_OBJECTS = 500
 const OBJECTS_MAX = 50_000
+/** Maximum number of pages without objects: each page should have some. */
+const EMPTY_PAGES_MAX = 100
 const LIST_MS_MAX = 60_000
 
 /** What to list, and the cache to fill. */
@@ -66,6 +68,7 @@ async function listPages<T extends KubeObject>(
   const { api, resource, namespace, trim } = options
   const objects: T[] = []
   let continueToken = ''
+  let emptyPages = 0
   const isAborted = () => signal.aborted
   while (!isAborted()) {
     const query = {
@@ -76,17 +79,20 @@ async function listPages<T extends KubeObject>(
     const path = pathOf(resource, { namespace })
     const bounds = { msMax: LIST_MS_MAX, signal }
     const accept = options.isMetadataOnly === true && { accept: metadataType('List') }
-    const given = { isForCache: true, ...bounds, ...accept }
-    const page = await api.call({ method: 'GET', path, query, ...given })
+    const transfer = { isForCache: true, ...bounds, ...accept }
+    const page = await api.call({ method: 'GET', path, query, ...transfer })
     options.onPage()
     if (isAborted()) break
-    const { items, metadata } = page as {
+    const { items: given, metadata } = page as {
       items?: readonly KubeObject[] | null
       metadata?: { resourceVersion?: string; continue?: string }
     }
-    for (const item of items ?? []) objects.push(trim(withoutManagedFields(item)))
+    const items = given ?? []
+    for (const item of items) objects.push(trim(withoutManagedFields(item)))
     if (objects.length > OBJECTS_MAX)
       throw listError(`more than ${OBJECTS_MAX} objects`, 'TooManyObjects')
+    if (items.length === 0 && ++emptyPages > EMPTY_PAGES_MAX)
+      throw listError(`a list has more than ${EMPTY_PAGES_MAX} empty pages`, 'InvalidResponse')
     continueToken = metadata?.continue ?? ''
     if (continueToken === '') {
       if (metadata?.resourceVersion === undefined)

@@ -1,6 +1,7 @@
 // `GET /admin/reports` and `GET /admin/reports/{id}`: reports of abuse, in pages, newest first. The
 // API does not filter by code or reason: each page reads a bounded number of reports.
 import type { Request, RequestHandler } from 'express'
+import * as z from 'zod'
 import { isReportId, receivedAtMs, type Report } from '../../links/report.ts'
 import { REPORT_PAGE_MAX, type ReportRange, type ReportStore } from '../../links/report-store.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
@@ -9,6 +10,7 @@ import { type FieldFault, type Problem, sendProblem } from '../problem.ts'
 
 const LIMIT_DEFAULT = 50
 const names: ReadonlySet<string> = new Set(['before', 'since', 'limit'])
+const timeSchema = z.union([z.iso.datetime({ offset: true }), z.iso.date()])
 const notFound: Problem = { name: 'not-found', detail: 'No report has this id, or it has expired' }
 const unavailable: Problem = {
   name: 'store-unavailable',
@@ -64,8 +66,7 @@ function parseRange(url: string): ReportRange | { readonly fault: FieldFault } {
     return faultOf('invalid-type', cause)
   }
   const since = searchParams.get('since') ?? undefined
-  const sinceMs = since === undefined ? undefined : Date.parse(since)
-  if (Number.isNaN(sinceMs)) {
+  if (since !== undefined && !timeSchema.safeParse(since).success) {
     const cause = `since must be a time in RFC 3339: it is ${JSON.stringify(since)}`
     return faultOf('invalid-type', cause)
   }
@@ -75,7 +76,7 @@ function parseRange(url: string): ReportRange | { readonly fault: FieldFault } {
     const allowed = `an integer from 1 to ${REPORT_PAGE_MAX}`
     return faultOf('out-of-range', `limit must be ${allowed}: it is ${JSON.stringify(limit)}`)
   }
-  return { before, sinceMs, max }
+  return { before, sinceMs: since === undefined ? undefined : Date.parse(since), max }
 }
 
 /** The parameters are not in the body: as for headers, the pointer is empty. */

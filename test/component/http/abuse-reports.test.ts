@@ -172,7 +172,7 @@ describe('a command exits with 2 and the allowed values if', () => {
 
 test.each([
   ['before=1', 'invalid-type', 'before must be the id of a report: it is "1"'],
-  ['since=x', 'invalid-type', 'since must be a time in RFC 3339: it is "x"'],
+  ['since=1', 'invalid-type', 'since must be a time in RFC 3339: it is "1"'],
   ['limit=101', 'out-of-range', 'limit must be an integer from 1 to 100: it is "101"'],
   ['limit=1&limit=2', 'duplicate', 'limit occurs more than once'],
   ['code=a', 'unknown-field', '"code" is unknown: allowed are before, since and limit'],
