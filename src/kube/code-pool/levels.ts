@@ -63,20 +63,17 @@ export function createLevels(deps: {
   let wasFresh = false
   /** Whether a read has failed since the last success: `refresh` may have returned false. */
   let hasFailed = false
-  let isTruncated = false
+  const uncached = trackUncached(deps.onError)
   const isFresh = () => nowMs() - readAtMs < VALID_MS
   const { promise: firstRead, resolve: settle } = Promise.withResolvers<undefined>()
   const read = async () => {
     let changed: readonly string[] = []
-    let isOk = false
-    let hasRecovered = false
+    let [isOk, hasRecovered] = [false, false]
     try {
       const rows = await deps.readPools()
       readAtMs = nowMs()
       changed = updateCache(cache, rows, readAtMs)
-      const wasTruncated = isTruncated
-      isTruncated = rows.length > POOLS_MAX
-      if (isTruncated && !wasTruncated) deps.onError(new Error(TOO_MANY_POOLS))
+      uncached.note(rows.length)
       isOk = true
       hasRecovered = hasFailed
       hasFailed = false
@@ -99,8 +96,7 @@ export function createLevels(deps: {
     get(pool) {
       if (!isFresh()) return { kind: 'unknown', reason }
       const found = cache.get(pool)
-      if (found === undefined)
-        return isTruncated ? { kind: 'unknown', reason: TOO_MANY_POOLS } : { kind: 'absent' }
+      if (found === undefined) return uncached.state()
       return { kind: 'present', ...observedOf(found) }
     },
     refresh,
@@ -114,6 +110,19 @@ export function createLevels(deps: {
         },
         onError: deps.onError,
       }),
+  }
+}
+
+/** The state of pools that are not in the cache; the first read of too many pools is an error. */
+function trackUncached(onError: (error: unknown) => void) {
+  let state: ObservedStore = { kind: 'absent' }
+  return {
+    state: () => state,
+    note(pools: number) {
+      const isKnown = pools <= POOLS_MAX
+      if (!isKnown && state.kind === 'absent') onError(new Error(TOO_MANY_POOLS))
+      state = isKnown ? { kind: 'absent' } : { kind: 'unknown', reason: TOO_MANY_POOLS }
+    },
   }
 }
 
@@ -132,8 +141,8 @@ function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise
 }
 
 /**
- * Updates the cache from a read; returns the pools that were changed, added or removed. Of more than
- * POOLS_MAX pools, those already in the cache stay in it.
+ * Updates the cache from a read; returns the pools that were changed, added or removed. Pools that
+ * are in the cache already have priority.
  */
 function updateCache(
   cache: Map<string, CachedPool>,
