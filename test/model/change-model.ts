@@ -96,6 +96,7 @@ function operatorOf(
       const links = createCassandraLinkStore(sessionOf(perform, setup), {
         newChangeId: () => (setup.mutation?.reusesChangeId === true ? 'operator' : name),
         pause: () => Promise.resolve(),
+        monotonicMs: () => 0,
       })
       await perform('local', ['request', name])
       const change = (): Promise<Link | undefined> => {

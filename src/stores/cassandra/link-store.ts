@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { QUARANTINE_MS } from '../../links/expiry.ts'
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, ReplicatedStore, ScannedStore, ScanRange } from '../../links/link-store.ts'
-import type { Clock, Pause } from '../../resilience/deadline.ts'
+import type { Clock } from '../../resilience/deadline.ts'
 import { RejectedWriteError, StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
 import { rejectionOf } from './failed-outcome.ts'
-import { retryUnknown, type Attempted } from './retry-unknown.ts'
+import { type Attempted, type RetryOptions, retryUnknown } from './retry-unknown.ts'
 import { integerOf, type Row, stringOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
 import type { StatementKind } from './statement-kinds.ts'
 
@@ -44,11 +44,9 @@ const ERASE = `UPDATE links USING TTL ${NO_TTL} SET long_url = null, deleted_at 
   WHERE short_code = ? IF ${SAME_STATE}`
 
 /** Options that tests replace. */
-export interface CassandraLinkStoreOptions {
+export interface CassandraLinkStoreOptions extends RetryOptions {
   readonly nowMs?: Clock
   readonly newChangeId?: () => string
-  /** Waits before a retry. */
-  readonly pause?: Pause
 }
 
 /** Creates the store in a keyspace with the migrated schema. */
@@ -56,7 +54,7 @@ export function createCassandraLinkStore(
   cassandra: CassandraSession,
   options: CassandraLinkStoreOptions = {},
 ): LinkStore & ReplicatedStore & ScannedStore {
-  const { nowMs = Date.now, newChangeId = randomUUID, pause } = options
+  const { nowMs = Date.now, newChangeId = randomUUID } = options
   cassandra.warmUp([READ, INSERT])
   const read = async (kind: StatementKind, code: string) => {
     const [row] = await cassandra.execute(kind, READ, [code])
@@ -76,11 +74,11 @@ export function createCassandraLinkStore(
     scan: (page) => scan(cassandra, page),
     setDisabled(change) {
       const id = newChangeId()
-      return retryUnknown(() => trySetDisabled(cassandra, { ...change, id }), pause)
+      return retryUnknown(() => trySetDisabled(cassandra, { ...change, id }), options)
     },
     erase(change) {
       const id = newChangeId()
-      return retryUnknown(() => tryErase(cassandra, { ...change, id }), pause)
+      return retryUnknown(() => tryErase(cassandra, { ...change, id }), options)
     },
   }
 }

@@ -1,11 +1,23 @@
 // Retries a conditional change while its outcome is unknown or a concurrent change preceded it.
 // Bounded in attempts and duration.
-import { pause, type Pause } from '../../resilience/deadline.ts'
+import {
+  type Clock,
+  monotonicMs as defaultMonotonicMs,
+  pause as defaultPause,
+  type Pause,
+} from '../../resilience/deadline.ts'
 import { fromHalf } from '../../resilience/retry-until-deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 
 /** The result of one attempt: the value, or that it must be retried. */
 export type Attempted<T> = { readonly done: T } | 'retry'
+
+/** Options that tests replace. */
+export interface RetryOptions {
+  /** Waits before a retry. */
+  readonly pause?: Pause
+  readonly monotonicMs?: Clock
+}
 
 const ATTEMPTS_MAX = 12
 const TOTAL_MS_MAX = 4000
@@ -20,14 +32,14 @@ const PAUSE_MS_MAX = 320
  */
 export async function retryUnknown<T>(
   attempt: () => Promise<Attempted<T>>,
-  wait: Pause = pause,
+  { pause = defaultPause, monotonicMs = defaultMonotonicMs }: RetryOptions = {},
 ): Promise<T> {
-  const deadlineMs = performance.now() + TOTAL_MS_MAX
+  const deadlineMs = monotonicMs() + TOTAL_MS_MAX
   let wasUnknown = false
   let last: StoreError | undefined
-  const mayRetry = (count: number) => count < ATTEMPTS_MAX && performance.now() < deadlineMs
+  const mayRetry = (count: number) => count < ATTEMPTS_MAX && monotonicMs() < deadlineMs
   for (let count = 0; count === 0 || mayRetry(count); count++) {
-    if (count > 0) await wait(Math.min(PAUSE_MS * 2 ** count, PAUSE_MS_MAX) * fromHalf())
+    if (count > 0) await pause(Math.min(PAUSE_MS * 2 ** count, PAUSE_MS_MAX) * fromHalf())
     try {
       const attempted = await attempt()
       if (attempted !== 'retry') return attempted.done
