@@ -23,7 +23,7 @@ const shared = {
 
 export default {
   // Long enough for a machine that stalls for seconds; waits in tests have their own deadlines.
-  testTimeout: 30_000,
+  testTimeout: 120_000,
   reporters: ['default', '<rootDir>/test/open-handle-reporter.ts'],
   projects: [
     {

@@ -12,7 +12,7 @@ const cached = (name: string) => join('node_modules', '.cache', `curtail-${name}
 /** A step that takes longer is terminated and has failed. */
 const CHECK_MS_MAX = 5 * 60_000
 /** The same at low priority, beside tests that use most of the CPU time. */
-const LOW_PRIORITY_CHECK_MS_MAX = 20 * 60_000
+const LOW_PRIORITY_CHECK_MS_MAX = 40 * 60_000
 const UNIT_MS_MAX = 10 * 60_000
 const LEVEL_MS_MAX = 50 * 60_000
 /** A first run downloads and builds everything: about ten minutes on two idle cores. */

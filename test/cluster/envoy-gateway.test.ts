@@ -20,7 +20,7 @@ const NAMESPACE = 'envoy-gateway-system'
 const REDIS = 'redis'
 const XDS_PORT = 18_001
 const SETUP_MS_MAX = 4 * 60_000
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const READY_MS_MAX = 30_000
 
 const authority = createAuthority('authority of Envoy Gateway')

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { createRandom, newSeed } from '../kit/random.ts'
 import { type Behaviour, simulate } from './slow-store.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const STEPS = 800
 /** Milliseconds of a run with one client. */
 const CALM_STEPS = 40_000

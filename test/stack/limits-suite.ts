@@ -17,7 +17,7 @@ import { isShared } from './stack-state.ts'
 import type { LimiterPod } from './start-pods.ts'
 import type { Stack } from './start-stack.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const TRIES_MAX = 20
 /** The limit of creates per client: its burst, and its rate per second. */
 const BURST = 20

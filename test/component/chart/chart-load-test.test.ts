@@ -16,7 +16,7 @@ import {
   tryRender,
 } from '../../kit/chart/chart-render.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const NAME = 'shop-curtail-load-test'
 const render = (name: string) => renderChart({ major: 4, ...chartCases[name] })
 const jobOf = (objects: readonly KubeObject[]) =>

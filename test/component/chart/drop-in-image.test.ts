@@ -27,7 +27,7 @@ import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
 const SETUP_MS_MAX = 400_000 // includes the installation of Redis
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const { command, user, env: environment, healthPath } = envoyGatewayContainer
 const authority = createAuthority('authority of Envoy Gateway')
 const rules = `

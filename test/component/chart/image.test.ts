@@ -14,7 +14,7 @@ import { freePort } from '../../dependencies/free-ports.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const BUILD_MS_MAX = 180_000
-const TEST_MS_MAX = 90_000
+const TEST_MS_MAX = 180_000
 const MEBIBYTE = 1024 * 1024
 const APP_BYTES_MAX = 32 * MEBIBYTE
 /** Of the heaps, stacks and buffers of an idle limiter, without the pages of its program. */

@@ -21,7 +21,7 @@ import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 /** A leader starts within 15 s. */
 const STORED_MS_MAX = 60_000
-const TEST_MS_MAX = 90_000
+const TEST_MS_MAX = 180_000
 /** The port is retried after at most 30 s. */
 const RETRY_MS_MAX = 45_000
 /** Five times the 3 s within which a controller exits after SIGTERM. */

@@ -11,7 +11,7 @@ import { type RoleProcess, startRole } from '../../kit/processes/role-process.ts
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/n/leases'
-const TEST_MS_MAX = 90_000
+const TEST_MS_MAX = 180_000
 const RESPONSE_MS_MAX = 5000
 /** Five times the 3 s within which it exits after SIGTERM. */
 const EXIT_MS_MAX = 15_000

@@ -11,7 +11,7 @@ import { quietLog } from '../../kit/kube/kube-watcher.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const SELECTOR = 'app=curtail,component in (create,redirect)'
 const CONTENT = 'content-of-a-list'
 const RBAC = 'rbac.authorization.k8s.io'

@@ -12,7 +12,7 @@ import { startXdsLimiter } from '../../kit/ratelimit/xds-limiter.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
-const TEST_MS_MAX = 90_000
+const TEST_MS_MAX = 180_000
 /** A failed list is retried after at most 30 s. */
 const RETRY_MS_MAX = 45_000
 /** While nothing changes, the controller writes nothing for this time. */

@@ -12,7 +12,7 @@ import { closing, startXdsLimiter } from '../../kit/ratelimit/xds-limiter.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
-const TEST_MS_MAX = 90_000
+const TEST_MS_MAX = 180_000
 /** A failed list is retried after at most 30 s. */
 /** Added and revoked API keys are active within this time. */
 const ACTIVE_MS_MAX = 5000

@@ -14,7 +14,7 @@ import { headerOf, openConnection, type RawConnection } from '../../kit/http/raw
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const SETUP_MS_MAX = 330_000 // includes the download of Envoy
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const CLIENTS = 12
 /** Longer than the interval at which the sidecar checks Envoy. */
 const CHECK_MS = 300

@@ -15,7 +15,7 @@ import {
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 /** serve.ts waits 15 s for requests, on each of two ports. */
 const EXIT_MS_MAX = 40_000
 const DUPLICATE_MS = 100

@@ -12,7 +12,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 import { durationWithoutPauses } from '../../kit/watch-pauses.ts'
 
 const SETUP_MS_MAX = 400_000 // includes the download of dependencies
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const RECOVERY_MS_MAX = 2000
 /**
  * The delay of a slow limiter: long enough that Envoy times out even after a pause of the machine,

@@ -10,7 +10,7 @@ import { headerOf, type RawResponse } from '../../kit/http/raw-http.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 /** The burst of the shipped rule. */
 const BURST = 50
 const target = 'https://example.com/target'

@@ -11,7 +11,7 @@ import { type MountedSecret, mountSecret } from '../../kit/mounted-secret.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 /** Changes are applied within 5 s. */
 const APPLIED_MS_MAX = 5 * 5000
 const CREATOR = '9223372036854775807'

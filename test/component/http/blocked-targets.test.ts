@@ -12,8 +12,8 @@ import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const START_MS_MAX = 60_000
-const TEST_MS_MAX = 60_000
+const START_MS_MAX = 180_000
+const TEST_MS_MAX = 180_000
 /** The watch reloads a changed file within this time. */
 const RELOAD_MS_MAX = 5 * 5000
 

@@ -9,7 +9,7 @@ import { findAxeViolations } from '../../kit/http/axe.ts'
 import { captureNextBody, INSECURE_HOST, pauseTimers } from '../../kit/http/browser.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const AXE_MS_MAX = 120_000
 const COPIED_MS = 2000
 const MAIN_PX_MAX = 3000

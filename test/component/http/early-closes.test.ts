@@ -6,7 +6,7 @@ import { headerOf, openConnection, requestBytes } from '../../kit/http/raw-http.
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { withinDeadline } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 let service: Standalone
 
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { type Client, codeOf, createLinkRequest, openClient } from '../../kit/ht
 import { headerOf, jsonOf, openConnection, requestBytes } from '../../kit/http/raw-http.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const START_MS_MAX = 30_000
+const START_MS_MAX = 180_000
 const TARGET_LENGTH_MAX = 2048
 const BODY_BYTES_MAX = 16 * 1024
 const DAY_MS = 86_400_000

@@ -13,7 +13,7 @@ import {
 } from '../../kit/http/raw-http.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const START_MS_MAX = 30_000
+const START_MS_MAX = 180_000
 const BODY_BYTES_MAX = 16 * 1024
 const HEADER_BYTES_MAX = 16 * 1024
 const link = { long_url: 'https://example.com/' }

@@ -15,7 +15,7 @@ import {
 } from '../../kit/http/raw-http.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const START_MS_MAX = 30_000
+const START_MS_MAX = 180_000
 const target = 'https://example.com/a/../b?q=%7e"<>#frag'
 
 let service: Standalone

@@ -5,7 +5,7 @@ import { type Client, codeOf, openClient } from '../../kit/http/client.ts'
 import { type RawResponse, headerOf, jsonOf } from '../../kit/http/raw-http.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const START_MS_MAX = 30_000
+const START_MS_MAX = 180_000
 
 let service: Standalone
 let client: Client

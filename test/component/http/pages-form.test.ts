@@ -12,7 +12,7 @@ import { captureNextBody, INSECURE_HOST } from '../../kit/http/browser.ts'
 import { focused, shortUrlOn, submit } from '../../kit/http/home-page.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const DAY_MS = 86_400_000
 
 const { visit } = setUpPageTests()

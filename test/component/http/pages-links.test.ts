@@ -9,7 +9,7 @@ import { focused, shortUrlOn, submit } from '../../kit/http/home-page.ts'
 import { type QrModules, readQr } from '../../kit/http/read-qr.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const STORAGE_KEY = 'curtail.recent-links'
 const scripting = [true, false]
 

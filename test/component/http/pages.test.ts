@@ -11,7 +11,7 @@ import { captureNextBody, INSECURE_HOST, pauseTimers } from '../../kit/http/brow
 import { focused, shortUrlOn, submit } from '../../kit/http/home-page.ts'
 import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 
 const { visit, openUnchecked } = setUpPageTests()
 

@@ -12,7 +12,7 @@ import { createLinkRequest } from '../../kit/http/client.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { withinDeadline } from '../../kit/wait-for.ts'
 
-const START_MS_MAX = 30_000
+const START_MS_MAX = 180_000
 /** The timeouts of serve.ts, from the first byte: 10 s for the headers, 20 s for the request. */
 const HEADERS_MS_MAX = 10_000
 const REQUEST_MS_MAX = 20_000

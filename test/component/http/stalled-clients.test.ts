@@ -15,7 +15,7 @@ const CHUNK_BYTES = 64 * 1024
 const RESPONSE_BYTES = 32 * 1024 * 1024
 const CHUNKS = RESPONSE_BYTES / CHUNK_BYTES
 const READ_BYTES_PER_MS = 6 * 1024
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const READ_MS_MAX = 50_000
 
 let listener: Listener

@@ -12,7 +12,7 @@ import {
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { withinDeadline } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 /**
  * The bound, which lingering-close.test.ts verifies exactly, plus the buffers of both sockets,
  * which fill while the service is not scheduled.

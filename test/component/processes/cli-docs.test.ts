@@ -9,7 +9,7 @@ import type { Role } from '../../../src/process/role.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const START_MS_MAX = 30_000
+const START_MS_MAX = 180_000
 const TEST_MS_MAX = 120_000
 const docs = readFileSync('docs/cli.md', 'utf8')
 const target = 'https://example.com/'

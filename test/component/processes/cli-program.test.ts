@@ -13,7 +13,7 @@ import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const program = join(root, 'bin', 'curtail.js')
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 
 let folder: string
 

@@ -10,8 +10,8 @@ import { type Client, openClient } from '../../kit/http/client.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
-const START_MS_MAX = 30_000
-const TEST_MS_MAX = 30_000
+const START_MS_MAX = 180_000
+const TEST_MS_MAX = 180_000
 const target = 'https://example.com/'
 const token = 'a-token-of-some-length'
 

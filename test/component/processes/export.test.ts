@@ -12,7 +12,7 @@ import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
-const START_MS_MAX = 60_000
+const START_MS_MAX = 180_000
 const LINKS = 2500
 const CONCURRENCY = 50
 /** How long the output is not read: an export of all pages takes a fraction of it. */

@@ -6,7 +6,7 @@ import { listen } from '../../../src/http/serve.ts'
 import { warn } from '../../kit/warn.ts'
 import { headerOf, openConnection, requestBytes } from '../../kit/http/raw-http.ts'
 
-const TEST_MS_MAX = 20_000
+const TEST_MS_MAX = 180_000
 
 test(
   'the listener queues a request that arrives before its handlers are attached',

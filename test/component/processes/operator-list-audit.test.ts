@@ -14,8 +14,8 @@ import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const START_MS_MAX = 60_000
-const TEST_MS_MAX = 60_000
+const START_MS_MAX = 180_000
+const TEST_MS_MAX = 180_000
 /** The deadline of a report, and the start of a process. */
 const HANG_MS_MAX = 12_000
 const SECRETS = '/api/v1/namespaces/n/secrets'

@@ -10,7 +10,7 @@ import { runCurtail } from '../../kit/processes/run-curtail.ts'
 
 const SECRETS = '/api/v1/namespaces/n/secrets'
 const CONFIG_MAPS = '/api/v1/namespaces/n/configmaps'
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const SECRET_BYTES_MAX = 900 * 1024
 
 let fake: FakeKubeApi

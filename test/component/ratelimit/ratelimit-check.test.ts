@@ -9,8 +9,8 @@ import { FILE_BYTES_MAX } from '../../../src/limits/parse-yaml.ts'
 import { roleArguments } from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 
-const START_MS_MAX = 30_000
-const TEST_MS_MAX = 30_000
+const START_MS_MAX = 180_000
+const TEST_MS_MAX = 180_000
 const shipped = 'src/limits/standalone.yaml'
 
 let folder: string

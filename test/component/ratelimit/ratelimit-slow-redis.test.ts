@@ -6,7 +6,7 @@ import { type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { type Limiter, startLimiter } from '../../kit/ratelimit/limiter.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 const REPLICAS = 3
 const LIMIT = 300

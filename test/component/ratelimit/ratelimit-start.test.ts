@@ -9,7 +9,7 @@ import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 import { type RoleProcess, startRole } from '../../kit/processes/role-process.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const rulesOf = (domain: string, limit: number) =>
   `domain: ${domain}\ndescriptors:\n` +
   `  - {key: k, rate_limit: {unit: hour, requests_per_unit: ${String(limit)}}}\n`

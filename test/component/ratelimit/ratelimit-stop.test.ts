@@ -11,7 +11,7 @@ import { freePort } from '../../dependencies/free-ports.ts'
 import { canConnect } from '../../dependencies/can-connect.ts'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 
-const TEST_MS_MAX = 30_000
+const TEST_MS_MAX = 180_000
 const real = await import('../../../src/grpc/serve.ts')
 let grpcPort = 0
 jest.unstable_mockModule('../../../src/grpc/serve.ts', () => ({

@@ -13,7 +13,7 @@ import {
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 
 const rules = `

@@ -13,7 +13,7 @@ import { createAuthority, serialNumberOf } from '../../kit/ratelimit/grpc-certif
 import { waitFor } from '../../kit/wait-for.ts'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 /** Two polls of watch-files.ts, and their reads. */
 const RETRIES_MS = 5000
 const authority = createAuthority('servers of the test')

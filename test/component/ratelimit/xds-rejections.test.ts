@@ -22,7 +22,7 @@ import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 import { watchPauses } from '../../kit/watch-pauses.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const forced = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' }
 const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
 /** More than this time is not due to a delay of the client. */

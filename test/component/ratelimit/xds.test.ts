@@ -19,7 +19,7 @@ import { startRole } from '../../kit/processes/role-process.ts'
 import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 
 const xds = setUpXds()
 const { start, cleanups } = xds

@@ -20,7 +20,7 @@ import { type CassandraCluster, startCassandra } from '../../dependencies/cassan
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const SETUP_MS_MAX = 900_000 // includes the download of Java, Maven and the jars
-const TEST_MS_MAX = 90_000
+const TEST_MS_MAX = 180_000
 const READ_MS = 3000
 const WARM_MS_MAX = 180_000
 const clusterFile = fileURLToPath(new URL('../../dependencies/cassandra.ts', import.meta.url))

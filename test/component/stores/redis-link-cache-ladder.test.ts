@@ -27,7 +27,7 @@ import {
 import { waitFor } from '../../kit/wait-for.ts'
 import { durationWithoutPauses } from '../../kit/watch-pauses.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const ROUNDS = 60
 const READERS = 20
 /** The bound of the contract: a change takes effect on every pod within this time. */

@@ -13,7 +13,7 @@ import { startStandalone } from '../../kit/processes/standalone.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 import { watchPauses } from '../../kit/watch-pauses.ts'
 
-const TEST_MS_MAX = 60_000
+const TEST_MS_MAX = 180_000
 const REJECTION_MS_MAX = 1000
 const STOP_MS_MAX = 8000
 /** A transaction is aborted after this time: GROUP_MS_MAX of stores/sqlite/writer.ts. */
