@@ -150,8 +150,8 @@ function updateCache(
   atMs: number,
 ): string[] {
   const changed: string[] = []
-  const isNew = ({ pool }: StoredPool) => (cache.has(pool) ? 0 : 1)
-  const rows = [...read].sort((a, b) => isNew(a) - isNew(b)).slice(0, POOLS_MAX)
+  const rankOf = ({ pool }: StoredPool) => (cache.has(pool) ? 0 : 1)
+  const rows = [...read].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, POOLS_MAX)
   const names = new Set(rows.map(({ pool }) => pool))
   for (const pool of [...cache.keys()]) {
     if (names.has(pool)) continue
