@@ -206,6 +206,18 @@ test('an unchanged status is not written', async () => {
   expect([steps, events]).toEqual([[], []])
 })
 
+test.each([
+  [0, 1, 1],
+  [1, 0, 0],
+  [1, 2, 1],
+])('after the level %i, the level %i is reported as %i', async (before, after, reported) => {
+  const paused = { ...pool, spec: { ...spec, paused: true } }
+  const first = await reconcile({ pool: paused, levels: [row(before), undefined] })
+  const current = { ...paused, status: first.status }
+  const { status } = await reconcile({ pool: current, levels: [row(after), undefined] })
+  expect(status.level ?? first.status.level).toBe(reported)
+})
+
 test('a CodePool that is missing or being deleted is ignored', async () => {
   const deletionTimestamp = creationTimestamp
   const deleting = { ...pool, metadata: { ...pool.metadata, deletionTimestamp } }

@@ -55,10 +55,10 @@ function reportedLevelOf({ spec, status = {} }: CodePool, stored: ObservedStore)
   if (level === undefined || current.level === undefined) return current
   const isNear = Math.abs(current.level - level) < spec.target * LEVEL_STEP
   const isSameSide = current.level < spec.lowWater === level < spec.lowWater
-  const isNowEmpty = current.level === 0 && level !== 0
+  const isSameEmptiness = (current.level === 0) === (level === 0)
   // A change of the rate alone is reported with the next level, unless claims have stopped.
   const isNowIdle = current.claimRate === 0 && claimRate !== 0
-  return isNear && isSameSide && !isNowEmpty && !isNowIdle ? previous : current
+  return isNear && isSameSide && isSameEmptiness && !isNowIdle ? previous : current
 }
 
 function currentLevelOf(stored: ObservedStore): LevelFields {
