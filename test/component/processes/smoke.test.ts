@@ -10,7 +10,7 @@ import { type Standalone, startStandalone } from '../../kit/processes/standalone
 import { withinDeadline } from '../../kit/wait-for.ts'
 
 /** Five times the deadline of a step. */
-const RUN_MS_MAX = 120_000
+const RUN_MS_MAX = 50_000
 const TOKEN = 'the-token'
 const rules = `domain: curtail
 descriptors:
