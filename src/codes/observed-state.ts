@@ -14,7 +14,7 @@ interface PoolSpec {
 
 /** The pool in the store. */
 export type ObservedStore =
-  /** The level is unknown, because the store is unavailable. */
+  /** The level is unknown: the store is unavailable, or has too many pools. */
   | { readonly kind: 'unknown'; readonly reason: string }
   /** The pool has never been filled. */
   | { readonly kind: 'absent' }

@@ -1,7 +1,7 @@
 // Waits for a condition, never for a fixed time, and always with a deadline.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const WAIT_MS_MAX = 60_000
+const WAIT_MS_MAX = 20_000
 const POLL_MS = 20
 /** After a pause of this process, its timers run before it reads what arrived. */
 const GRACE_MS = 100

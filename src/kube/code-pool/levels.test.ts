@@ -82,9 +82,10 @@ test('of too many pools, the known ones stay known, and others are unknown', asy
   expect(levels.get('q')).toEqual({ kind: 'unknown', reason })
   expect(errors).toEqual([new Error(reason)])
   expect(levels.get('p999')).toMatchObject({ kind: 'present' })
+  expect(changes.splice(0)).toEqual(['all', 'all'])
   read = () => Promise.resolve(pools.slice(1))
   await levels.refresh()
-  expect(levels.get('p0')).toEqual({ kind: 'absent' })
+  expect([levels.get('p0'), changes]).toEqual([{ kind: 'absent' }, ['all']])
 })
 
 test('a change of any field of a row is reported, and an added or removed row', async () => {

@@ -45,7 +45,7 @@ interface CachedPool {
 export function createLevels(deps: {
   /** Throws if the store is unavailable. Must have a deadline far below VALID_MS. */
   readonly readPools: () => Promise<readonly StoredPool[]>
-  /** Called with pools that changed, or `all` if the store's availability changed. */
+  /** Called with pools that changed, or `all` if the state of every pool may have changed. */
   readonly onChange: (pools: readonly string[] | 'all') => void
   /** Called with the first of consecutive failures. */
   readonly onError: (error: unknown) => void
@@ -68,14 +68,13 @@ export function createLevels(deps: {
   const { promise: firstRead, resolve: settle } = Promise.withResolvers<undefined>()
   const read = async () => {
     let changed: readonly string[] = []
-    let [isOk, hasRecovered] = [false, false]
+    let [isOk, areAllChanged] = [false, false]
     try {
       const rows = await deps.readPools()
       readAtMs = nowMs()
       changed = updateCache(cache, rows, readAtMs)
-      uncached.note(rows.length)
       isOk = true
-      hasRecovered = hasFailed
+      areAllChanged = uncached.note(rows.length) || hasFailed
       hasFailed = false
     } catch (error) {
       deps.metrics.poolReadsFailed.inc(1)
@@ -86,7 +85,7 @@ export function createLevels(deps: {
     const hasFreshnessChanged = wasFresh !== isFresh()
     wasFresh = isFresh()
     settle(undefined)
-    if (hasFreshnessChanged || hasRecovered) onChange('all')
+    if (hasFreshnessChanged || areAllChanged) onChange('all')
     else if (changed.length > 0) onChange(changed)
     return isOk
   }
@@ -118,10 +117,13 @@ function trackUncached(onError: (error: unknown) => void) {
   let state: ObservedStore = { kind: 'absent' }
   return {
     state: () => state,
-    note(pools: number) {
-      const isKnown = pools <= POOLS_MAX
-      if (!isKnown && state.kind === 'absent') onError(new Error(TOO_MANY_POOLS))
-      state = isKnown ? { kind: 'absent' } : { kind: 'unknown', reason: TOO_MANY_POOLS }
+    /** Returns whether the state has changed. */
+    note(pools: number): boolean {
+      const before = state.kind
+      state = pools <= POOLS_MAX ? { kind: 'absent' } : { kind: 'unknown', reason: TOO_MANY_POOLS }
+      if (state.kind === before) return false
+      if (state.kind === 'unknown') onError(new Error(TOO_MANY_POOLS))
+      return true
     },
   }
 }

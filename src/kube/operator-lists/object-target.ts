@@ -114,7 +114,8 @@ async function writeObject(
       body: { ...object, data: { ...object.data, [dataKey]: value } }, // with its resourceVersion
     })
   } catch (error) {
-    // A call whose response was lost is retried: the retry conflicts with what the call wrote.
+    // A call whose response was lost is retried: the retry conflicts with what the call wrote. It
+    // makes no difference if another client wrote the same.
     if (!hasStatus(error, 409)) throw error
     const current = await readObject(options, name).catch(() => undefined) // the caller re-reads
     if (current?.document.content !== content) throw error

@@ -15,7 +15,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 
 const run = promisify(execFile)
 const SETUP_MS_MAX = 400_000 // includes the download of dependencies
-const START_MS_MAX = 180_000
+const START_MS_MAX = 60_000
 const CURL_MS_MAX = 10_000
 
 const cleanups: (() => unknown)[] = []

@@ -18,7 +18,7 @@ import { type Standalone, startStandalone } from '../../kit/processes/standalone
 
 const TEST_MS_MAX = 180_000
 const GENERATION_MS_MAX = 120_000
-const COMMAND_MS_MAX = 120_000
+const COMMAND_MS_MAX = 60_000
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const run = promisify(execFile)
 const key = `curtail_${randomBytes(32).toString('base64url')}`

@@ -11,7 +11,7 @@ import { type KubeApiserver, startKubeApiserver } from '../../dependencies/kube-
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 120_000
-const RUN_MS_MAX = 120_000
+const RUN_MS_MAX = 30_000
 const plugin = fileURLToPath(new URL('../../../bin/kubectl-curtail', import.meta.url))
 const EXEC_CODE = 7
 const operator = `--operator=${userInfo().username}`

@@ -25,7 +25,7 @@ const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const SETUP_MS_MAX = 900_000
 const JOB_MS_MAX = 120_000
-const COMMAND_MS_MAX = 120_000
+const COMMAND_MS_MAX = 20_000
 
 const serviceShape = z.object({
   image: z.string(),

@@ -9,7 +9,7 @@ import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
 const BUILD_MS_MAX = 900_000
-const RUN_MS_MAX = 120_000
+const RUN_MS_MAX = 60_000
 
 let folder: string
 let key: string

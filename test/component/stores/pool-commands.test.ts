@@ -21,7 +21,7 @@ import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
 
 jest.setTimeout(SETUP_MS_MAX)
 
-const JOB_MS_MAX = 120_000
+const JOB_MS_MAX = 60_000
 const LAST_BLOCK = 25
 
 let cluster: CassandraCluster

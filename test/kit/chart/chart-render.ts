@@ -12,7 +12,7 @@ export const chartFolder = fileURLToPath(new URL('../../../charts/curtail', impo
 /** The folder of the chart `curtail-ratelimit`, a symbolic link into that of `curtail`. */
 export const limiterFolder = `${chartFolder}-ratelimit`
 
-const RENDER_MS_MAX = 120_000
+const RENDER_MS_MAX = 20_000
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024
 
 /** The fields of a Kubernetes object that tests read. */

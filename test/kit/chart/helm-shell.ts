@@ -9,7 +9,7 @@ import { findHelm, type HelmMajor } from '../../dependencies/helm.ts'
 import type { KubeApiserver } from '../../dependencies/kube-apiserver.ts'
 import { chartFolder, someImage } from './chart-render.ts'
 
-const COMMAND_MS_MAX = 120_000
+const COMMAND_MS_MAX = 60_000
 const runFile = promisify(execFile)
 
 /** The namespace of the releases. */

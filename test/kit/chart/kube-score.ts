@@ -5,7 +5,7 @@ import { KUBERNETES_VERSION } from '../../dependencies/kubernetes-schemas.ts'
 import { findKubeScore } from '../../dependencies/kube-score.ts'
 import { type KubeObject, refillJobsOf } from './chart-render.ts'
 
-const SCORE_MS_MAX = 120_000
+const SCORE_MS_MAX = 20_000
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024
 const GRADE_MAX = 10
 /** Checks that kube-score does not run by default. */

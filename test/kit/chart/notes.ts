@@ -7,7 +7,7 @@ import type { ChartCase } from './chart-cases.ts'
 import { chartFolder, type KubeObject, parseObjects, someImage } from './chart-render.ts'
 
 const run = promisify(execFile)
-const RENDER_MS_MAX = 120_000
+const RENDER_MS_MAX = 20_000
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024
 const COMMAND = /^(kubectl|helm|curl|[A-Z_]+=)/
 

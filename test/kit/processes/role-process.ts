@@ -34,7 +34,7 @@ export interface RoleOptions {
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
-const START_MS_MAX = 120_000
+const START_MS_MAX = 60_000
 const STOP_MS_MAX = 20_000
 const UNREAD_MS_MAX = 5000
 

@@ -5,7 +5,7 @@ import { inherited, roleArguments } from './role-process.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 /** On a busy machine, a command that reads two million entries takes many seconds. */
-const RUN_MS_MAX = 120_000
+const RUN_MS_MAX = 60_000
 
 /** The result of a run. */
 export interface Run {
