@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { type Count, countTests, printCount } from './jest-report.ts'
-import { runNode } from './run-node.ts'
+import { goMemory, runNode } from './run-node.ts'
 
 const bin = (path: string) => join('node_modules', path)
 /** Cache of a check: the next run checks only changed files. */
@@ -158,7 +158,8 @@ async function main(level: string | undefined): Promise<number> {
   }
   // Processes that the tests start run on the same Node.js, and compile each module once.
   const PATH = `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}`
-  const env = { ...process.env, PATH, NODE_COMPILE_CACHE: resolve(cached('compiled')) }
+  const compiled = { NODE_COMPILE_CACHE: resolve(cached('compiled')) }
+  const env = { ...process.env, ...goMemory, ...compiled, PATH }
   const counts = level === 'ok' ? await runOk(env) : await runAll(env)
   const passed = counts.reduce((sum, count) => sum + count.passed, 0)
   const failures = counts.flatMap((count) => count.failures)

@@ -21,7 +21,7 @@ import { findKubernetes } from '../dependencies/kubernetes.ts'
 import { findLastRelease } from '../dependencies/last-release.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
 import { type Count, countTests, printCount } from '../jest-report.ts'
-import { failureOf } from '../run-node.ts'
+import { failureOf, goMemory } from '../run-node.ts'
 import { describeCluster } from './describe-cluster.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
@@ -174,6 +174,7 @@ async function stay(cluster: Cluster, programs: string): Promise<void> {
 }
 
 async function main(): Promise<Count> {
+  Object.assign(process.env, goMemory)
   const options = { stay: { type: 'boolean' } } as const
   const { values, positionals } = parseArgs({ allowPositionals: true, options })
   await findNodePackages()

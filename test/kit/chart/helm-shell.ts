@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { findHelm, type HelmMajor } from '../../dependencies/helm.ts'
 import type { KubeApiserver } from '../../dependencies/kube-apiserver.ts'
+import { goMemory } from '../../run-node.ts'
 import { chartFolder, someImage } from './chart-render.ts'
 
 const COMMAND_MS_MAX = 60_000
@@ -45,6 +46,7 @@ export async function openHelmShell(server: KubeApiserver): Promise<HelmShell> {
     const env = {
       ...{ PATH: found.join(':'), HOME: folder },
       ...{ KUBECONFIG: server.kubeconfig, NS: NAMESPACE },
+      ...goMemory,
       // Helm 3 sends at most 5 requests/s by default, after a burst.
       ...{ HELM_QPS: '1000', HELM_BURST_LIMIT: '1000' },
     }
