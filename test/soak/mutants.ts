@@ -4,7 +4,7 @@ import { Stryker } from '@stryker-mutator/core'
 
 const SCORE_MIN = 0.85
 /** A mutant that loops is aborted this much later than its tests usually complete. */
-const MUTANT_MS_MAX = 5_000
+const MUTANT_MS_MAX = 20_000
 
 interface Module {
   readonly folders: readonly string[]
@@ -71,7 +71,7 @@ async function measure(
     mutator: { plugins: null, excludedMutations: ['StringLiteral'] },
     testRunner: 'jest',
     plugins: ['@stryker-mutator/jest-runner'],
-    jest: { configFile: 'test/soak/mutants-config.js', enableFindRelatedTests: false },
+    jest: { configFile: 'test/soak/mutants/config.js', enableFindRelatedTests: false },
     coverageAnalysis: 'perTest',
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     concurrency: 2,

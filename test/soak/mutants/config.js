@@ -1,6 +1,6 @@
 // The jest configuration of the mutation tests: one project, since Stryker's runner supports no
 // more, with the test files that MUTANT_TESTS lists.
-import config from '../../jest.config.js'
+import config from '../../../jest.config.js'
 
 const [unit] = config.projects
 
@@ -9,4 +9,5 @@ export default {
   rootDir: process.cwd(),
   testMatch: (process.env['MUTANT_TESTS'] ?? '').split(' ').map((glob) => `<rootDir>/${glob}`),
   testTimeout: config.testTimeout,
+  runner: '<rootDir>/test/soak/mutants/runner.ts',
 }
