@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { version } from '../../../src/process/version.ts'
-import { roleArguments } from '../../kit/processes/role-process.ts'
+import { inherited, roleArguments } from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 
@@ -162,7 +162,7 @@ test.each([
 ])('a terminal receives colours, unless NO_COLOR is set: %j', (env, expected) => {
   const command = [process.execPath, ...roleArguments('lnik')].join(' ')
   const { stdout } = spawnSync('script', ['-qec', command, '/dev/null'], {
-    env: { PATH: process.env['PATH'], TERM: 'xterm', ...env },
+    env: { ...inherited, TERM: 'xterm', ...env },
     encoding: 'utf8',
   })
   expect(stdout.startsWith(expected)).toBe(true)

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Client, openClient } from '../../kit/http/client.ts'
-import { roleArguments } from '../../kit/processes/role-process.ts'
+import { inherited, roleArguments } from '../../kit/processes/role-process.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
@@ -66,7 +66,7 @@ const environment = () => ({ ADMIN_URL: service.adminUrl, ADMIN_TOKEN: token })
 /** Starts an export whose output is not read until `read` is called. */
 function startExport(env: Readonly<Record<string, string>>, ...args: readonly string[]) {
   const child = spawn(process.execPath, roleArguments('export', ...args), {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { stdout: '', stderr: '' }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { LinkRow } from '../../../src/transfer/link-row.ts'
 import { type Client, openClient } from '../../kit/http/client.ts'
-import { roleArguments } from '../../kit/processes/role-process.ts'
+import { inherited, roleArguments } from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { newSeed } from '../../kit/random.ts'
@@ -118,7 +118,7 @@ test('the standard input is imported, and its report is written to stderr', asyn
   const args = roleArguments('import', '-', '--format', 'csv', '--rate', '100')
   const child = spawn(process.execPath, args, {
     cwd: root,
-    env: { PATH: process.env['PATH'], ADMIN_URL: service.adminUrl },
+    env: { ...inherited, ADMIN_URL: service.adminUrl },
     stdio: 'pipe',
   })
   let stdout = ''

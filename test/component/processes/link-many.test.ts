@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { type Client, openClient } from '../../kit/http/client.ts'
-import { roleArguments } from '../../kit/processes/role-process.ts'
+import { inherited, roleArguments } from '../../kit/processes/role-process.ts'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
@@ -119,7 +119,7 @@ async function runAndStop(
 ): Promise<{ exit: number | NodeJS.Signals; stdout: string; stderr: string }> {
   const name = `run-${++stoppedRuns}`
   const child = spawn(process.execPath, roleArguments(...args), {
-    env: { PATH: process.env['PATH'], ...environment(), OPERATOR: name },
+    env: { ...inherited, ...environment(), OPERATOR: name },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { stdout: '', stderr: '' }
@@ -252,7 +252,7 @@ test(
 test('the codes of the standard input are disabled', async () => {
   const codes = onHost.slice(0, 20)
   const child = spawn(process.execPath, roleArguments('link', 'disable', '--from-file', '-'), {
-    env: { PATH: process.env['PATH'], ...environment() },
+    env: { ...inherited, ...environment() },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   let stdout = ''

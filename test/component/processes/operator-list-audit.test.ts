@@ -9,7 +9,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type FakeKubeApi, startFakeKubeApi } from '../../kit/kube/fake-kube-api.ts'
-import { roleArguments, type RoleProcess, startRole } from '../../kit/processes/role-process.ts'
+import {
+  inherited,
+  roleArguments,
+  type RoleProcess,
+  startRole,
+} from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor } from '../../kit/wait-for.ts'
@@ -207,7 +212,7 @@ test(
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo
-    const env = { PATH: process.env['PATH'], ...files(), ADMIN_URL: `http://127.0.0.1:${port}` }
+    const env = { ...inherited, ...files(), ADMIN_URL: `http://127.0.0.1:${port}` }
     const args = roleArguments('key', 'create', 'printed')
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
     child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))

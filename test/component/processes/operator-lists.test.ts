@@ -10,7 +10,7 @@ import { ENTRIES_MAX } from '../../../src/resolve/blocked/build-blocked-table.ts
 import { pause } from '../../../src/resilience/deadline.ts'
 import { findStrace } from '../../dependencies/strace.ts'
 import { type ActionSink, startActionSink } from '../../kit/processes/action-sink.ts'
-import { roleArguments } from '../../kit/processes/role-process.ts'
+import { inherited, roleArguments } from '../../kit/processes/role-process.ts'
 import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
 
 const TEST_MS_MAX = 180_000
@@ -128,7 +128,7 @@ test(
   'a key that stdout does not accept is an error that contains how to revoke it',
   async () => {
     const shell = ['-c', 'exec "$@" > /dev/full', 'sh', process.execPath]
-    const env = { PATH: process.env['PATH'], ...environment() }
+    const env = { ...inherited, ...environment() }
     const command = [...shell, ...roleArguments('key', 'create', 'shop')]
     const child = spawn('/bin/sh', command, { env, stdio: ['ignore', 'ignore', 'pipe'] })
     let stderr = ''
@@ -149,7 +149,7 @@ test(
 async function runUntilRename(...args: string[]): Promise<string | null> {
   const inject = ['-e', 'trace=rename', '-e', 'inject=rename:signal=KILL', '-o', '/dev/null']
   const command = [...inject, process.execPath, ...roleArguments(...args)]
-  const env = { PATH: process.env['PATH'], ...environment() }
+  const env = { ...inherited, ...environment() }
   const child = spawn(await findStrace(), ['-f', '-q', ...command], { env, stdio: 'ignore' })
   return new Promise((resolve) => {
     child.on('exit', (_, signal) => {

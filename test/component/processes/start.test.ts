@@ -17,7 +17,7 @@ import {
   megabytesOf,
   SIZE_TOLERANCE,
 } from '../../kit/processes/installation.ts'
-import { roleArguments } from '../../kit/processes/role-process.ts'
+import { inherited, roleArguments } from '../../kit/processes/role-process.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
 const run = promisify(execFile)
@@ -153,7 +153,7 @@ test(
       const child = spawn(process.execPath, roleArguments('standalone', '--greet'), {
         cwd: root,
         env: {
-          PATH: process.env['PATH'],
+          ...inherited,
           ...env,
           ...(isKeyRequired ? { API_KEYS: keys, API_KEY_REQUIRED: 'true' } : { BASE_URL: baseUrl }),
         },
