@@ -1,6 +1,8 @@
 // Mutation tests: change the code in one place at a time and run its module's tests, of which one
-// must fail. MODULES names some of the modules, separated by commas. All of them take hours.
+// must fail. MODULES names some of the modules, separated by commas, and FILES some of their files.
+// All of them take hours.
 import { Stryker } from '@stryker-mutator/core'
+import { isUndetected } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
 /** A mutant that loops is aborted this much later than its tests usually complete. */
@@ -42,7 +44,7 @@ const modules: Readonly<Record<string, Module>> = {
   },
 }
 
-/** Logs the score and the undetected mutants of each module; throws if a score is too low. */
+/** Logs the undetected mutants and the score of each module; throws if a score is too low. */
 export async function run({ log }: { log: (line: string) => void }): Promise<void> {
   const names = process.env['MODULES']?.split(',') ?? Object.keys(modules)
   const low: string[] = []
@@ -66,28 +68,25 @@ async function measure(
 ): Promise<number> {
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
   const stryker = new Stryker({
-    mutate: folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`]),
+    mutate:
+      process.env['FILES']?.split(',') ??
+      folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`]),
     // The wording of a message is not logic.
     mutator: { plugins: null, excludedMutations: ['StringLiteral'] },
     testRunner: 'jest',
-    plugins: ['@stryker-mutator/jest-runner'],
+    plugins: ['@stryker-mutator/jest-runner', './test/soak/mutants/reporter.ts'],
     jest: { configFile: 'test/soak/mutants/config.js', enableFindRelatedTests: false },
     coverageAnalysis: 'perTest',
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     concurrency: 2,
     timeoutMS: MUTANT_MS_MAX,
-    reporters: ['progress-append-only'],
+    reporters: ['progress-append-only', 'undetected'],
     tempDirName: '.mutants',
     ignorePatterns: ['charts'], // Stryker cannot copy its symbolic link
   })
   const results = await stryker.runMutationTest()
   const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')
-  const missed = results.filter(({ status }) => status === 'Survived' || status === 'NoCoverage')
-  for (const { fileName, location, mutatorName, replacement, status } of missed) {
-    const place = `${fileName.replace(/^.*?(?=src\/)/, '')}:${String(location.start.line)}`
-    log(`${status} ${place} ${mutatorName}: ${replacement.replaceAll(/\s+/g, ' ')}`)
-  }
-  const count = detected.length + missed.length
+  const count = detected.length + results.filter(isUndetected).length
   if (count === 0) throw new Error(`Cannot measure ${name}: no mutant in ${folders.join(', ')}`)
   const score = detected.length / count
   log(`${name}: ${String(detected.length)} of ${String(count)} detected, ${score.toFixed(3)}`)
