@@ -17,7 +17,10 @@ interface Module {
 const modules: Readonly<Record<string, Module>> = {
   links: { folders: ['src/links'] },
   codes: { folders: ['src/codes'] },
-  limits: { folders: ['src/limits'] },
+  limits: {
+    folders: ['src/limits'],
+    tests: ['src/limiter/decide/*.test.ts', 'src/stores/memory/*.test.ts'],
+  },
   limiter: { folders: ['src/limiter'] },
   resolve: { folders: ['src/resolve', 'src/resilience'], tests: ['test/model/**/*.test.ts'] },
   create: {

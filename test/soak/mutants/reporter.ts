@@ -1,5 +1,5 @@
-// Stryker's reporter `undetected`: prints each mutant that no test detects at once, because a module
-// takes up to hours.
+// Stryker's reporter `undetected`: prints each mutant that no test detects at once, since a module
+// takes hours.
 import type { Stryker } from '@stryker-mutator/core'
 
 type MutantResult = Awaited<ReturnType<Stryker['runMutationTest']>>[number]
