@@ -125,8 +125,8 @@ describe('records that no set has', () => {
 
   test('an unknown algorithm', () => {
     const [rule] = first?.rules ?? []
-    const unknown = { ...first, rules: [{ ...rule, algorithm: 'guess' }] } as RuleRecord
-    expect(() => build([domain!, unknown])).toThrow(
+    const unknown = { ...first, rules: [{ ...rule, algorithm: 'guess' }] }
+    expect(() => build([domain, unknown] as RuleRecord[])).toThrow(
       'Cannot add a rule: the algorithm guess does not exist',
     )
   })
