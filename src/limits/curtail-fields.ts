@@ -7,7 +7,6 @@ import type { Diagnostics } from './rule-fault.ts'
 
 /** The fields that only the message itself has. */
 const MESSAGE_FIELDS = ['key', 'value', 'descriptors', 'metadata']
-const limitFields = ['rate_limit', 'rate_limits']
 
 /**
  * Applies the metadata of a descriptor to its fields: fields under Curtail's key replace those of
@@ -38,8 +37,7 @@ export function applyMetadata(
       const message = `${CURTAIL_KEY} must not contain ${name}: it is a field of the message`
       diagnostics.fault(own.value.line, message)
     } else {
-      const limit = limitFields.includes(name) ? limitOf(entry.value) : entry.value
-      const value = name === 'rate_limit' ? mergeLimit(sent, limit) : limit
+      const value = name === 'rate_limit' ? mergeLimit(sent, entry.value) : entry.value
       fields.set(name, { key: entry.key, value })
     }
   }
@@ -53,17 +51,12 @@ function withoutNulls(map: MapNode): MapNode {
   return { ...map, entries: map.entries.filter(({ value }) => value.kind !== 'null') }
 }
 
-/** A limit, or the limits in a list, without the fields that are null. */
-function limitOf(node: YamlNode): YamlNode {
-  if (node.kind === 'list') return { ...node, items: node.items.map(limitOf) }
-  return node.kind === 'map' ? withoutNulls(node) : node
-}
-
 /** The message's limit with our fields. `window` replaces `unit`, which other servers may need. */
 function mergeLimit(sent: YamlNode | undefined, own: YamlNode): YamlNode {
   if (sent?.kind !== 'map' || own.kind !== 'map') return own
-  const names = own.entries.map(nameOf)
+  const { entries } = withoutNulls(own)
+  const names = entries.map(nameOf)
   const replaced = new Set(names.includes('window') ? [...names, 'unit'] : names)
   const kept = sent.entries.filter((entry) => !replaced.has(nameOf(entry)))
-  return { ...sent, entries: [...kept, ...own.entries] }
+  return { ...sent, entries: [...kept, ...entries] }
 }

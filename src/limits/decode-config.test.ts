@@ -84,6 +84,7 @@ descriptors:
         ...own({ rate_limit: { algorithm: 'token_bucket', burst: 20 } }, { tier: 'gold' }),
       },
       { key: 'window', rateLimit: perMinute, ...own({ rate_limit: { window: '30s' } }) },
+      { key: 'hidden', rateLimit: perMinute, ...own({ hashed: true }) },
       {
         key: 'several',
         rateLimit: perMinute,
@@ -103,6 +104,7 @@ descriptors:
     metadata: {tier: gold}
     rate_limit: {algorithm: token_bucket, unit: minute, requests_per_unit: 3, burst: 20}
   - {key: window, rate_limit: {window: 30s, requests_per_unit: 3}}
+  - {key: hidden, hashed: true, rate_limit: {unit: minute, requests_per_unit: 3}}
   - key: several
     hashed: true
     rate_limits:
@@ -120,8 +122,9 @@ descriptors:
       { hashed: null, rate_limit: {} },
     ]
     const plain = rulesOf(parse([shop({ key: 'k', rateLimit: perMinute })]))
-    for (const fields of nulls) {
-      const config = shop({ key: 'k', rateLimit: perMinute, ...own(fields) })
+    const none = { metadata: structOf({ 'curtail.dev': null }) }
+    for (const metadata of [none, ...nulls.map((fields) => own(fields))]) {
+      const config = shop({ key: 'k', rateLimit: perMinute, ...metadata })
       expect(rulesOf(parse([config]))).toEqual(plain)
     }
     const limits = [{ unit: 'minute', window: null, requests_per_unit: 3 }]
@@ -208,6 +211,11 @@ describe('a fault names the resource and the path:', () => {
       `.metadata["curtail.dev"]: config error, unknown key 'rate_limt'`,
     ],
     ['a field of the message', own({ key: 'x' }), '.metadata["curtail.dev"]: curtail.dev must not'],
+    [
+      'a limit that is no object',
+      { rateLimit: perMinute, ...own({ rate_limit: 5 }) },
+      '.metadata["curtail.dev"]: error loading config file: rate_limit must be a mapping',
+    ],
     ['no object', { metadata: structOf({ 'curtail.dev': 1 }) }, '.metadata: curtail.dev must be'],
     [
       'replaces',
