@@ -1,16 +1,10 @@
 // Descriptions of rules, and explanations of which rule a descriptor matches.
 import { describe, expect, test } from '@jest/globals'
+import { rulesOf } from '../../test/kit/rules-file.ts'
 import { describeRules, explainMatch, renderWindow } from './describe-rules.ts'
-import type { RuleSet } from './rule.ts'
 import { parseRules } from './parse-rules.ts'
 
-const parse = (text: string): RuleSet => {
-  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
-  if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
-  return parsed.rules
-}
-
-const rules = parse(`
+const rules = rulesOf(`
 domain: d
 descriptors:
 - key: route

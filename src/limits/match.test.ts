@@ -2,17 +2,12 @@
 // envoyproxy/ratelimit, and defects of its matching that this implementation avoids.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
+import { rulesOf } from '../../test/kit/rules-file.ts'
 import type { Entry } from './descriptor.ts'
 import { counterKey, type Match, matchDescriptor } from './match.ts'
 import type { RuleSet } from './rule.ts'
-import { parseRules } from './parse-rules.ts'
 
-const parse = (text: string): RuleSet => {
-  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
-  if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
-  return parsed.rules
-}
-const file = (...lines: string[]) => parse(`domain: d\ndescriptors:\n${lines.join('\n')}\n`)
+const file = (...lines: string[]) => rulesOf(`domain: d\ndescriptors:\n${lines.join('\n')}\n`)
 
 /** Entries of `k=v,k=v`. */
 const entriesOf = (text: string): Entry[] =>
@@ -263,7 +258,7 @@ describe('a limit override of the client', () => {
   })
 
   test('has different counters for equal joined names and for different domains', () => {
-    const level = parse('domain: d\n').get('d')
+    const level = rulesOf('domain: d\n').get('d')
     if (level === undefined) throw new Error('no domain')
     const two: RuleSet = new Map([
       ['d', level],

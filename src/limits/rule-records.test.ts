@@ -1,18 +1,12 @@
 // Records of rules: plain values from which another thread builds an equal set of rules.
 import { describe, expect, test } from '@jest/globals'
+import { rulesOf } from '../../test/kit/rules-file.ts'
 import { matchDescriptor } from './match.ts'
-import { parseRules } from './parse-rules.ts'
 import type { RuleSet } from './rule.ts'
 import { recordsOf, RuleBuilder, type RuleRecord } from './rule-records.ts'
 import { countDescriptors, hasRules, listRules, noDescriptors } from './rule-tree.ts'
 
-function parse(text: string): RuleSet {
-  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
-  if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
-  return parsed.rules
-}
-
-const rules = parse(`
+const rules = rulesOf(`
 domain: shop
 descriptors:
   - key: path
@@ -95,11 +89,11 @@ describe('a set built from its records', () => {
 
   test('counts its descriptors', () => {
     expect(countDescriptors(built)).toBe(10)
-    expect(countDescriptors(parse('domain: d'))).toBe(0)
+    expect(countDescriptors(rulesOf('domain: d'))).toBe(0)
   })
 
   test('has rules if a level has one at any depth', () => {
-    const hasAny = (text: string) => hasRules(parse(text).get('d') ?? noDescriptors)
+    const hasAny = (text: string) => hasRules(rulesOf(text).get('d') ?? noDescriptors)
     const limit = 'rate_limit: {unit: day, requests_per_unit: 1}'
     expect(hasAny('domain: d\ndescriptors: [{key: a}]')).toBe(false)
     expect(hasAny(`domain: d\ndescriptors: [{key: a, descriptors: [{key: b, ${limit}}]}]`)).toBe(
@@ -109,7 +103,7 @@ describe('a set built from its records', () => {
 })
 
 test('a domain without descriptors stays in the set', () => {
-  const empty = parse('domain: d')
+  const empty = rulesOf('domain: d')
   expect(build(recordsOf(empty))).toEqual(empty)
 })
 
