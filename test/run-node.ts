@@ -15,9 +15,6 @@ const EXIT_MS_MAX = 90_000
 const POLL_MS = 500
 const LOW_PRIORITY = ['nice', '-n', '19'] as const
 
-/** For programs in Go, such as Helm: by default, half of its CPU time is garbage collection. */
-export const goMemory = { GOGC: '800', GOMEMLIMIT: '1GiB' } as const
-
 /**
  * Runs Node.js with `args` within the bounds; resolves to the cause of its failure, or `undefined`
  * if it exited with 0.

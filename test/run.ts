@@ -3,8 +3,9 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { goMemory } from './dependencies/go.ts'
 import { type Count, countTests, printCount } from './jest-report.ts'
-import { goMemory, runNode } from './run-node.ts'
+import { runNode } from './run-node.ts'
 
 const bin = (path: string) => join('node_modules', path)
 /** Cache of a check: the next run checks only changed files. */

@@ -3,6 +3,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
+/** For programs in Go, such as Helm: by default, half of its CPU time is garbage collection. */
+export const goMemory = { GOGC: '800', GOMEMLIMIT: '1GiB' } as const
+
 const run = promisify(execFile)
 
 const GO_MINOR_MIN = 26

@@ -5,9 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { goMemory } from '../../dependencies/go.ts'
 import { findHelm, type HelmMajor } from '../../dependencies/helm.ts'
 import type { KubeApiserver } from '../../dependencies/kube-apiserver.ts'
-import { goMemory } from '../../run-node.ts'
 import { chartFolder, someImage } from './chart-render.ts'
 
 const COMMAND_MS_MAX = 60_000
