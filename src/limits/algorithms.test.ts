@@ -204,3 +204,47 @@ test.each([
   const decision = algorithm.decide(input)
   expect(algorithm.remainingAfter(decision, elapsedUs, limit)).toBe(remaining)
 })
+
+test('the algorithms differ in what rules may set, and in how hits leave them', () => {
+  const traits = algorithms.map((each) =>
+    [
+      each.name,
+      ...(each.takesBurst ? ['has a burst'] : []),
+      ...(each.denyConsumesByDefault ? ['denied hits count'] : []),
+      ...(each.drains ? ['drains'] : []),
+    ].join(', '),
+  )
+  expect(traits).toEqual([
+    'fixed_window, denied hits count',
+    'sliding_window_log',
+    'sliding_window_counter',
+    'token_bucket, has a burst, drains',
+    'leaky_bucket, drains',
+  ])
+})
+
+test('only a window with a fixed start bounds the time of a refund', () => {
+  const limit = { requests: 100, burst: 100, windowUs: 10_000_000, denyConsumes: false }
+  const refundableUs = Object.fromEntries(
+    algorithms.map((algorithm) => {
+      const decision = algorithm.decide({ state: undefined, hits: 1, nowUs: START_US + 1, limit })
+      return [algorithm.name, algorithm.refundableUs(decision, limit)]
+    }),
+  )
+  expect(refundableUs).toEqual({
+    fixed_window: 9_999_999,
+    sliding_window_log: Infinity,
+    sliding_window_counter: 9_999_999,
+    token_bucket: Infinity,
+    leaky_bucket: Infinity,
+  })
+})
+
+test.each(['fixed_window', 'sliding_window_log', 'leaky_bucket'])(
+  'what remains of a %s is not known to grow before its reset',
+  (name) => {
+    const algorithm = algorithms.find((each) => each.name === name)
+    const limit = { requests: 100, burst: 100, windowUs: 10_000_000, denyConsumes: false }
+    expect(algorithm?.remainingAfter({ remaining: 7, resetUs: 5 }, 4, limit)).toBe(7)
+  },
+)

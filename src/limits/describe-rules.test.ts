@@ -115,6 +115,14 @@ test('describeRules() returns a row for each limit, and a warning about Redis Cl
     'd.file fixed_window 1 day -',
     'd.api_key fixed_window 1 day -',
   ])
+  expect(rows.map((cells) => cells.slice(5))).toEqual([
+    ['fast', ''],
+    ['-', 'denied hits do not count; on store error: deny'],
+    ['-', 'denies every request'],
+    ['-', 'shadow: denies nothing'],
+    ['-', 'quota: denies only if every quota of the call is exhausted; replaces x'],
+    ['-', ''],
+  ])
   expect(warnings).toEqual([
     'on Redis Cluster only keys with equal hash tags are counted atomically; ' +
       'rules that require it (deny_consumes: false): 2 of 6',

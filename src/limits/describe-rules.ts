@@ -66,7 +66,7 @@ export function describeRules(
 
 function rowOf(rule: Rule): readonly string[] {
   const { path, algorithm, limit, name = '-' } = rule
-  const notes = [...notesOf(rule)].join('; ')
+  const notes = notesOf(rule).join('; ')
   if (limit === undefined) return [path, '-', 'unlimited', '-', '-', name, notes]
   const burst = algorithm.takesBurst ? String(limit.burst) : '-'
   const window = rule.unit?.toLowerCase() ?? renderWindow(limit.windowUs)

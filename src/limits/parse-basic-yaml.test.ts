@@ -14,6 +14,9 @@ function parseAll(text: string) {
   return reports.length > 0 ? undefined : tree
 }
 
+const mapping = (size: number) =>
+  Array.from({ length: size }, (_, at) => `k${String(at)}: ${String(at)}\n`).join('')
+
 describe('parseBasicYaml() parses', () => {
   test.each([
     ['a block mapping', 'a: 1\nb: x y\n'],
@@ -28,6 +31,7 @@ describe('parseBasicYaml() parses', () => {
     ['wildcards and queries', 'a: "*"\nb: /x/*?y=1&z=!2\nc: sha256:0a\n'],
     ['other languages', 'a: é\u{1f600} ü\n'],
     ['a scalar', 'a b'],
+    ['a large mapping', mapping(20)],
   ])('%s', (_, text) => {
     const tree = parseBasicYaml(text)
     expect(tree).toBeDefined()
@@ -62,6 +66,7 @@ describe('parseBasicYaml() leaves to the parser of all YAML', () => {
     ['pairs in a list', '[a: b]\n'],
     ['collections as keys', '{[a]: b}\n'],
     ['duplicate keys', 'a: 1\nb: 2\na: 3\n'],
+    ['duplicate keys in a large mapping', `${mapping(20)}k3: 1\n`],
     ['a key that may be too long', `${'a'.repeat(1001)}: b\n`],
     ['deep nesting', `${'['.repeat(101)}${']'.repeat(101)}`],
     ['a file that is too large', `a: ${'é'.repeat(FILE_BYTES_MAX / 2)}`],

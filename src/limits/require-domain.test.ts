@@ -54,3 +54,10 @@ test.each(['', 'descriptors: []\n', 'descriptors: [{ key: a }]\n'])(
     })
   },
 )
+
+test('the fault of a resource has its path', () => {
+  const parsed = requireDomain(parse(), { domain: 'edge', place: 'rules', path: 'spec.domain' })
+  const message = "no resource has rules for the required domain 'edge': there are no rules"
+  const fault = { file: 'rules', line: 1, path: 'spec.domain', message }
+  expect(parsed).toEqual({ faults: [fault] })
+})

@@ -1,64 +1,17 @@
 // The verdict on a call, derived from the decisions of its limits.
 import { describe, expect, test } from '@jest/globals'
+import { admitted, decided, denied, limit } from '../../test/kit/checked-limits.ts'
 import type { Decision } from './algorithm.ts'
-import { fixedWindow } from './fixed-window.ts'
-import type { Rule } from './rule.ts'
 import { tokenBucket } from './token-bucket.ts'
 import {
   LimitRequestError,
   codeOf,
   type CheckedLimit,
-  metadataOf,
   referenceLimitStateOf,
   statusesOf,
   reportedLimitOf,
 } from './verdict.ts'
 
-const limit = { requests: 10, windowUs: 60_000_000, burst: 10, denyConsumes: true }
-
-const rule: Rule = {
-  path: 'shop.client',
-  identity: 'shop.client',
-  name: undefined,
-  replaces: [],
-  algorithm: fixedWindow,
-  limit,
-  unit: 'MINUTE',
-  isShadow: false,
-  isQuota: false,
-  onStoreError: 'local',
-  metadata: undefined,
-  hasDetailedMetric: false,
-}
-
-const admitted: Decision = {
-  admitted: true,
-  remaining: 5,
-  over: 0,
-  resetUs: 30_000_001,
-  retryAfterUs: 0,
-  next: undefined,
-  expiresInUs: 0,
-}
-const denied: Decision = {
-  ...admitted,
-  admitted: false,
-  remaining: 0,
-  over: 1,
-  retryAfterUs: 30_000_001,
-}
-
-const decided = (of: {
-  descriptorIndex?: number
-  rule?: Partial<Rule>
-  hits?: number
-  decision?: Partial<Decision>
-}): CheckedLimit => ({
-  descriptorIndex: of.descriptorIndex ?? 0,
-  rule: { ...rule, ...of.rule },
-  requestedHits: of.hits ?? 1,
-  decision: { ...admitted, ...of.decision },
-})
 const second = { descriptorIndex: 1 }
 
 describe('codeOf()', () => {
@@ -151,6 +104,20 @@ describe('reportedLimitOf()', () => {
       reportedLimitOf([decided({ decision: { ...denied, retryAfterUs } })], 'OVER_LIMIT')
         ?.retryAfterSeconds
     expect([wait(1), wait(1_000_000), wait(1_000_001), wait(Infinity)]).toEqual([1, 1, 2, 60])
+  })
+
+  test('of limits that are equally strict, the first is reported', () => {
+    const names = [{ name: 'first' }, { name: 'last' }]
+    const equal = (decision: Decision) => names.map((name) => decided({ rule: name, decision }))
+    expect(reportedLimitOf(equal(admitted), 'OK')?.rule).toBe('first')
+    expect(reportedLimitOf(equal(denied), 'OVER_LIMIT')?.rule).toBe('first')
+  })
+
+  test('if the call is admitted, quotas and other limits have the same precedence', () => {
+    const quota = decided({ rule: { name: 'quota', isQuota: true }, decision: { remaining: 1 } })
+    expect(reportedLimitOf([decided({}), quota], 'OK')?.rule).toBe('quota')
+    const exhausted = decided({ rule: { name: 'used', isQuota: true }, decision: denied })
+    expect(reportedLimitOf([quota, exhausted, decided({})], 'OK')?.rule).toBe('used')
   })
 
   test('the limit of a bucket is its burst', () => {
@@ -260,36 +227,6 @@ describe('statusesOf()', () => {
       [decided({ rule: { isShadow: true }, decision: denied })],
     )
     expect(status).toMatchObject({ code: 'OK', limitRemaining: 0 })
-  })
-})
-
-describe('metadataOf()', () => {
-  test('merges the metadata of the rules that admit; the first of two values wins', () => {
-    const checked = [
-      decided({ descriptorIndex: 0, rule: { metadata: { a: 1, deep: { x: 1, y: [1] } } } }),
-      decided({
-        ...second,
-        rule: { metadata: { a: 2, b: 'b', deep: { x: 2, z: null } } },
-      }),
-      decided({ descriptorIndex: 2, rule: { metadata: { never: true } }, decision: denied }),
-    ]
-    const statuses = statusesOf(['no-rule', 'no-rule', 'no-rule'], checked)
-    expect(metadataOf(checked, statuses)).toEqual({
-      a: 1,
-      b: 'b',
-      deep: { x: 1, y: [1], z: null },
-    })
-  })
-
-  test('__proto__ is an ordinary key', () => {
-    const hostile = JSON.parse('{"__proto__": {"polluted": true}}') as Rule['metadata']
-    const checked = [
-      decided({ rule: { metadata: { a: 1 } } }),
-      decided({ rule: { metadata: hostile } }),
-    ]
-    const merged = metadataOf(checked, statusesOf(['no-rule'], checked))
-    expect(JSON.stringify(merged)).toBe('{"a":1,"__proto__":{"polluted":true}}')
-    expect(Object.getPrototypeOf(merged)).toBe(Object.prototype)
   })
 })
 

@@ -1,0 +1,42 @@
+// The hits of each check and its share of the store. decide-limits.test.ts tests whole decisions.
+import { expect, test } from '@jest/globals'
+import { rulesOf } from '../../test/kit/rules-file.ts'
+import type { Descriptor } from './descriptor.ts'
+import { planChecks } from './plan-checks.ts'
+
+const rules = rulesOf(`
+domain: d
+descriptors:
+- {key: second, rate_limit: {unit: second, requests_per_unit: 5}}
+- {key: short, rate_limit: {window: 100ms, requests_per_unit: 5}}
+- {key: long, rate_limit: {window: 2s, requests_per_unit: 5}}
+`)
+
+function checksOf(descriptor: Descriptor, hits: number) {
+  const options = { areAllShadow: false, areAllQuotas: false, denyConsumes: true }
+  return planChecks(rules, { domain: 'd', hits, descriptors: [descriptor] }, options).checks
+}
+
+test.each([
+  [undefined, 0, 1],
+  [undefined, 1, 1],
+  [undefined, 7, 7],
+  [0, 7, 0],
+  [3, 7, 3],
+  [-2, 7, -2],
+])('hits of a descriptor %p and of its request %d count as %d', (own, ofRequest, hits) => {
+  const descriptor = {
+    entries: [{ key: 'second', value: '' }],
+    ...(own !== undefined && { hits: own }),
+  }
+  expect(checksOf(descriptor, ofRequest)).toMatchObject([{ requestedHits: hits, update: { hits } }])
+})
+
+test.each([
+  ['short', true],
+  ['second', true],
+  ['long', false],
+])('the window %s is one of at most a second: %p', (key, isPerSecond) => {
+  const descriptor = { entries: [{ key, value: '' }] }
+  expect(checksOf(descriptor, 1)).toMatchObject([{ update: { isPerSecond } }])
+})
