@@ -66,7 +66,7 @@ function readLimits(fields: Fields): readonly YamlMap[] {
   if (value === undefined) return []
   if (value.kind === 'map') return [value]
   if (value.kind !== 'list') {
-    rejectField(fields, key, 'a mapping or a list of mappings')
+    rejectField(fields, value, { key, allowed: 'a mapping or a list of mappings' })
     return []
   }
   const { length } = value.items

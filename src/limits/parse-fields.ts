@@ -52,17 +52,16 @@ export function lineOf(fields: Fields, key: string): number {
   return fieldOf(fields, key)?.line ?? fields.map.line
 }
 
-/** Reports that a field has an invalid value. */
-export function rejectField(fields: Fields, key: string, allowed: string): void {
-  const value = fieldOf(fields, key)
-  const shown = value === undefined ? 'missing' : showKind(value)
-  const message = `error loading config file: ${key} must be ${allowed}: it is ${shown}`
-  fields.diagnostics.fault(lineOf(fields, key), message)
-}
-
-function showKind(value: YamlNode): string {
+/** Reports that the value of a field is invalid. */
+export function rejectField(
+  { diagnostics }: Fields,
+  value: YamlNode,
+  { key, allowed }: { readonly key: string; readonly allowed: string },
+): void {
   const source = 'text' in value ? ` '${value.text}'` : ''
-  return `${kindNames[value.kind]}${source}`
+  const shown = `${kindNames[value.kind]}${source}`
+  const message = `error loading config file: ${key} must be ${allowed}: it is ${shown}`
+  diagnostics.fault(value.line, message)
 }
 
 /**
@@ -74,7 +73,7 @@ export function readString(fields: Fields, key: string): StringField {
   const absent = { text: '', line: value?.line ?? fields.map.line }
   if (value === undefined || value.kind === 'float' || value.kind === 'time') return absent
   if ('text' in value) return { text: copyOf(value.text), line: value.line }
-  rejectField(fields, key, 'a string')
+  rejectField(fields, value, { key, allowed: 'a string' })
   return absent
 }
 
@@ -88,7 +87,7 @@ export function readOptionalFlag(fields: Fields, key: string): boolean | undefin
   const value = fieldOf(fields, key)
   if (value === undefined) return undefined
   if (value.kind === 'bool') return value.value === true
-  rejectField(fields, key, 'true or false')
+  rejectField(fields, value, { key, allowed: 'true or false' })
   return undefined
 }
 
@@ -102,7 +101,7 @@ export function readCount(
   if (value === undefined) return undefined
   const number = value.kind === 'int' ? Number(value.value) : NaN
   if (number >= bounds.min && number <= bounds.max) return number
-  rejectField(fields, key, `a whole number from ${bounds.min} to ${bounds.max}`)
+  rejectField(fields, value, { key, allowed: `a whole number from ${bounds.min} to ${bounds.max}` })
   return undefined
 }
 
@@ -111,7 +110,7 @@ export function readMaps(fields: Fields, key: string): readonly YamlMap[] {
   const value = fieldOf(fields, key)
   if (value === undefined) return []
   if (value.kind === 'list') return value.items.filter((item) => item.kind === 'map')
-  rejectField(fields, key, 'a list')
+  rejectField(fields, value, { key, allowed: 'a list' })
   return []
 }
 
@@ -120,7 +119,7 @@ export function readMetadata(fields: Fields): JsonObject | undefined {
   const value = fieldOf(fields, 'metadata')
   if (value === undefined) return undefined
   if (value.kind !== 'map') {
-    rejectField(fields, 'metadata', 'a mapping')
+    rejectField(fields, value, { key: 'metadata', allowed: 'a mapping' })
     return undefined
   }
   const budget = { left: METADATA_VALUES_MAX }

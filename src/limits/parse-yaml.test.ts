@@ -34,6 +34,8 @@ describe('parses', () => {
       'a: &x {k: 1}\nb: &y {k: 2, l: 3}\nc: {<<: [*x, *y]}\n',
       { a: { k: 1 }, b: { k: 2, l: 3 }, c: { k: 1, l: 3 } },
     ],
+    ['a quoted <<, which merges nothing', '"<<": {a: b}\n', { '<<': { a: 'b' } }],
+    ['the tag of a string', 'a: ! 5\n', { a: '5' }],
     ['JSON', '{"a": ["b", null, 1.5]}', { a: ['b', undefined, 1.5] }],
   ])('%s', (_, text, tree) => {
     expect(parse(text)).toEqual({ tree, faults: [] })
@@ -64,6 +66,18 @@ describe('rejects', () => {
     ],
     ['an unknown tag', 'a: !secret b\n', [`1: ${loading} the tag '!secret' is unknown`]],
     [
+      'unknown tags of collections',
+      'a: !x {}\nb: !y [1]\n',
+      [`1: ${loading} the tag '!x' is unknown`, `2: ${loading} the tag '!y' is unknown`],
+    ],
+    [
+      'a quote without its end',
+      'a: "b',
+      [`1: ${loading} yaml: line 1: found unexpected end of stream`],
+    ],
+    ['another bracket', '[a}', [`1: ${loading} yaml: line 1: Flow sequence must end with a ]`]],
+    ['a brace without its end', 'a: {b\n', [expect.stringContaining('line 2: Flow map in block')]],
+    [
       'a tag that does not match the value',
       '\na: !!int b\n',
       [`2: ${loading} the tag 'tag:yaml.org,2002:int' does not match 'b'`],
@@ -80,6 +94,24 @@ describe('rejects', () => {
     expect(parse(text)).toEqual({ tree: undefined, faults: [`1: ${message}`] })
   })
 
+  test('a file has at most the maximum of bytes, and 20 faults of syntax', () => {
+    const comment = `#${' '.repeat(FILE_BYTES_MAX - 1)}`
+    expect(parse(comment)).toEqual({ tree: undefined, faults: [] })
+    expect(parse('a: "\\q"\n'.repeat(30)).faults).toHaveLength(20)
+  })
+
+  test('the documents after the first one, with a warning', () => {
+    const diagnostics = createDiagnostics()
+    const root = parseYaml('a: 1\n---\n\nb: 2\n', diagnostics.of('f'))
+    expect(root && plain(root)).toEqual({ a: 1 })
+    const message = 'only the first YAML document of a file is read'
+    expect(diagnostics.warnings()).toEqual([{ file: 'f', line: 2, message }])
+  })
+
+  test('keys that are equal mappings or lists only if they are in one line', () => {
+    expect(parse('? {a: 1}\n: x\n? {a: 1}\n: y\n? [b]\n: z\n').faults).toEqual([])
+  })
+
   const tooDeep = `lists and mappings must be nested at most ${DEPTH_MAX} levels deep`
   test.each([
     ['deeply nested lists', `${'['.repeat(DEPTH_MAX + 1)}${']'.repeat(DEPTH_MAX + 1)}`],
@@ -89,9 +121,21 @@ describe('rejects', () => {
         .toSpliced(0, 0, 'x0: &x0 a')
         .join('\n'),
     ],
+    [
+      'deeply nested aliases of mappings',
+      Array.from({ length: 150 }, (_, i) => `x${i + 1}: &x${i + 1} {k: *x${i}}`)
+        .toSpliced(0, 0, 'x0: &x0 a')
+        .join('\n'),
+    ],
   ])('%s', (_, text) => {
     const { faults } = parse(text)
     expect(faults[0]).toContain(tooDeep)
+  })
+
+  test('only what is nested too deep, in its own line', () => {
+    const lists = (depth: number) => `${'[\n'.repeat(depth)}${']'.repeat(depth)}`
+    expect(parse(lists(DEPTH_MAX)).faults).toEqual([])
+    expect(parse(lists(DEPTH_MAX + 1)).faults).toEqual([`${DEPTH_MAX + 1}: ${loading} ${tooDeep}`])
   })
 
   test('lists nested so deep that the library fails', () => {

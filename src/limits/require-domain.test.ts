@@ -29,6 +29,11 @@ test('a set with rules for the domain is unchanged, and so is one with faults', 
   expect(messageOf('shop', 'shop')).toBe("duplicate domain 'shop' in config file")
 })
 
+test('without a required domain any set is unchanged', () => {
+  const parsed = parse('shop')
+  expect(requireDomain(parsed, { domain: '', place: 'rules' })).toBe(parsed)
+})
+
 test('the message lists at most ten domains', () => {
   const start = "no file has rules for the required domain 'edge': "
   expect(messageOf()).toBe(`${start}there are no rules`)
@@ -44,7 +49,7 @@ test.each(['', 'descriptors: []\n', 'descriptors: [{ key: a }]\n'])(
   (descriptors) => {
     const files = [{ name: 'f', text: `domain: edge\n${descriptors}` }]
     const parsed = parseRules(files, { mergeDomains: false })
-    expect(requireDomain(parsed, { domain: 'edge', place: 'f' })).toEqual({
+    expect(requireDomain(parsed, { domain: 'edge', place: 'f' })).toStrictEqual({
       faults: [
         {
           ...{ file: 'f', line: 1 },

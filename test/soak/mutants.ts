@@ -2,7 +2,7 @@
 // must fail. MODULES names some of the modules, separated by commas, and FILES some of their files.
 // All of them take hours.
 import { Stryker } from '@stryker-mutator/core'
-import { isUndetected } from './mutants/reporter.ts'
+import { isUndetected, MUTANTS_FOLDER } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
 /** A mutant that loops is aborted after this time and half of the time of all its tests. */
@@ -23,11 +23,18 @@ const modules: Readonly<Record<string, Module>> = {
     tests: [
       'src/limiter/decide/*.test.ts',
       'src/stores/memory/*.test.ts',
+      'src/policies/config-tree.test.ts',
       'test/contract/counter-store.test.ts',
     ],
   },
-  limiter: { folders: ['src/limiter'] },
-  resolve: { folders: ['src/resolve', 'src/resilience'], tests: ['test/model/**/*.test.ts'] },
+  limiter: {
+    folders: ['src/limiter'],
+    tests: ['test/component/ratelimit/{ads-server-requests,rule-reload,statsd}.test.ts'],
+  },
+  resolve: {
+    folders: ['src/resolve', 'src/resilience'],
+    tests: ['src/limiter/decide/guard-store.test.ts', 'test/model/**/*.test.ts'],
+  },
   create: {
     folders: ['src/create', 'src/pools', 'src/admin'],
     tests: ['test/model/**/*.test.ts'],
@@ -90,7 +97,7 @@ async function measure(
     timeoutMS: MUTANT_MS_MAX,
     timeoutFactor: TESTS_TIME_SHARE,
     reporters: ['progress-append-only', 'undetected'],
-    tempDirName: '.mutants',
+    tempDirName: MUTANTS_FOLDER,
     ignorePatterns: ['charts'], // Stryker cannot copy its symbolic link
   })
   const results = await stryker.runMutationTest()

@@ -10,4 +10,6 @@ export default {
   testMatch: (process.env['MUTANT_TESTS'] ?? '').split(' ').map((glob) => `<rootDir>/${glob}`),
   testTimeout: config.testTimeout,
   runner: '<rootDir>/test/soak/mutants/runner.ts',
+  // Stryker does not resolve <rootDir>.
+  testEnvironment: `${process.cwd()}/test/soak/mutants/environment.ts`,
 }

@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import jestRunner, { type Test, type TestRunnerOptions, type TestWatcher } from 'jest-runner'
+import { type Sources, SOURCES_FILE } from './reporter.ts'
 
 // Its types are those of the CommonJS module, but its default export is the class.
 const TestRunner = jestRunner as unknown as typeof jestRunner.default
@@ -25,13 +26,16 @@ const TESTS_MS_MAX = 10_000
 /** About how long Jest takes to load a file. */
 const LOAD_MS = 300
 
-/** How many mutants each file has run in this process, and how many of them it has detected. */
+/** How many mutants of a source file each test file has run in this process, and has detected. */
 const counts = new Map<string, { runs: number; detected: number }>()
-/** Higher counts are halved, because the next source files need other tests. */
-const RUNS_MAX = 20
 
-/** Stryker sets it during the run of a mutant. */
-const activeMutant = () => process.env['__STRYKER_ACTIVE_MUTANT__']
+/** The source file of the active mutant; `undefined` in the run without a mutant. */
+function mutatedFile(): string | undefined {
+  const id = process.env['__STRYKER_ACTIVE_MUTANT__'] // set by Stryker
+  if (id === undefined) return undefined
+  const sources = JSON.parse(readFileSync(resolve('..', SOURCES_FILE), 'utf8')) as Sources
+  return sources[id]
+}
 
 /** A runner of Jest. */
 export default class MutantsRunner extends TestRunner {
@@ -40,52 +44,61 @@ export default class MutantsRunner extends TestRunner {
     watcher: TestWatcher,
     options: TestRunnerOptions,
   ): Promise<void> {
-    const files: TestFile[] = []
+    const record: TestFile[] = []
     const failed = new Set<string>()
     this.on('test-file-failure', ([test]) => {
       failed.add(test.path)
     })
     this.on('test-file-success', ([, result]) => {
       const { testFilePath: path, perfStats, testResults, numFailingTests } = result
-      files.push({ path, ms: perfStats.runtime, names: testResults.map((one) => one.fullName) })
+      record.push({ path, ms: perfStats.runtime, names: testResults.map((one) => one.fullName) })
       if (numFailingTests > 0 || result.testExecError !== undefined) failed.add(path)
     })
-    if (activeMutant() === undefined) {
+    const source = mutatedFile()
+    if (source === undefined) {
       await super.runTests(tests, watcher, options)
-      writeFileSync(RECORD, JSON.stringify(files))
+      writeFileSync(RECORD, JSON.stringify(record))
       return
     }
     const startMs = performance.now()
-    for (const test of selectTests(tests, this._globalConfig.testNamePattern)) {
+    const selected = selectTests(tests, this._globalConfig.testNamePattern)
+    for (const test of inOrderOfCost(selected, source)) {
       await super.runTests([test], watcher, options)
-      count(test.path, failed.size > 0)
+      count(`${source} ${test.path}`, failed.size > 0)
       if (failed.size > 0 || performance.now() - startMs > TESTS_MS_MAX) return
     }
   }
 }
 
-function count(path: string, isDetected: boolean): void {
-  const { runs, detected } = counts.get(path) ?? { runs: 0, detected: 0 }
-  const factor = runs < RUNS_MAX ? 1 : 0.5
-  counts.set(path, {
-    runs: runs * factor + 1,
-    detected: detected * factor + (isDetected ? 1 : 0),
-  })
+function count(key: string, isDetected: boolean): void {
+  const { runs, detected } = counts.get(key) ?? { runs: 0, detected: 0 }
+  counts.set(key, { runs: runs + 1, detected: detected + (isDetected ? 1 : 0) })
 }
 
-/** The run time of a file per mutant that it detects; one that has run none counts as detecting. */
-function cost({ path, ms }: TestFile): number {
-  const { runs, detected } = counts.get(path) ?? { runs: 0, detected: 0 }
-  return ((LOAD_MS + ms) * (runs + 1)) / (detected + 1)
+/** A test file of the run, with its run time. */
+interface SelectedTest {
+  readonly test: Test
+  readonly ms: number
 }
 
-/** The files with a test whose name matches, in the order of their cost. */
-function selectTests(tests: readonly Test[], pattern?: string): readonly Test[] {
-  const files = JSON.parse(readFileSync(RECORD, 'utf8')) as readonly TestFile[]
+/** By run time per detected mutant of the source file, of which its own test detects most. */
+function inOrderOfCost(selected: readonly SelectedTest[], source: string): readonly Test[] {
+  const ownTest = source.replace(/\.ts$/, '.test.ts')
+  const costOf = ({ test: { path }, ms }: SelectedTest) => {
+    const { runs, detected } = counts.get(`${source} ${path}`) ?? { runs: 0, detected: 0 }
+    const ratio = (detected + (path.endsWith(ownTest) ? 1 : 0.1)) / (runs + 1)
+    return (LOAD_MS + ms) / ratio
+  }
+  return selected.toSorted((one, other) => costOf(one) - costOf(other)).map(({ test }) => test)
+}
+
+/** The files with a test whose name matches. */
+function selectTests(tests: readonly Test[], pattern?: string): readonly SelectedTest[] {
+  const recorded = JSON.parse(readFileSync(RECORD, 'utf8')) as readonly TestFile[]
   const name = new RegExp(pattern ?? '', 'i') // as Jest matches it
-  const isSelected = (file: TestFile) => file.names.some((one) => name.test(one))
-  return files
-    .filter(isSelected)
-    .sort((one, other) => cost(one) - cost(other))
-    .flatMap(({ path }) => tests.filter((test) => test.path === path))
+  return recorded
+    .filter(({ names }) => names.some((one) => name.test(one)))
+    .flatMap(({ path, ms }) =>
+      tests.filter((test) => test.path === path).map((test) => ({ test, ms })),
+    )
 }
