@@ -49,6 +49,7 @@ test('readString() keeps any characters, at any length', () => {
   for (const length of [12, 13, 1000]) {
     const text = 'é'.repeat(length)
     expect(string(`a: ${text}`)).toEqual({ text, line: 1 })
+    expect(string(`a: ${text}\ud800`)).toEqual({ text: `${text}\ud800`, line: 1 })
   }
 })
 

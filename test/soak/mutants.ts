@@ -5,14 +5,17 @@ import { Stryker } from '@stryker-mutator/core'
 import { isUndetected, MUTANTS_FOLDER } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
-/** A mutant that loops is aborted after this time and half of the time of all its tests. */
-const MUTANT_MS_MAX = 20_000
-const TESTS_TIME_SHARE = 0.5
+/** A mutant that loops is aborted after this time; the runner needs 10 s and one more file. */
+const MUTANT_MS_MAX = 30_000
+/** The same for modules whose tests start Cassandra or an API server. */
+const SERVER_MUTANT_MS_MAX = 180_000
 
 interface Module {
   readonly folders: readonly string[]
   /** Test files besides the unit tests in the folders; they must run the code in jest's process. */
   readonly tests?: readonly string[]
+  /** @default MUTANT_MS_MAX */
+  readonly mutantMsMax?: number
 }
 
 const modules: Readonly<Record<string, Module>> = {
@@ -48,10 +51,12 @@ const modules: Readonly<Record<string, Module>> = {
   },
   kube: {
     folders: ['src/kube'],
+    mutantMsMax: SERVER_MUTANT_MS_MAX,
     tests: ['test/component/controller/kube-{controller,lease,refill,watch,watch-faults}.test.ts'],
   },
   stores: {
     folders: ['src/stores'],
+    mutantMsMax: SERVER_MUTANT_MS_MAX,
     tests: [
       'test/contract/{code,counter,intent,link}-*.test.ts',
       'test/component/stores/*.test.ts',
@@ -78,7 +83,7 @@ export async function run({ log }: { log: (line: string) => void }): Promise<voi
 /** Runs every mutant of a module; resolves to the ratio of those that a test detects. */
 async function measure(
   name: string,
-  { folders, tests = [] }: Module,
+  { folders, tests = [], mutantMsMax = MUTANT_MS_MAX }: Module,
   log: (line: string) => void,
 ): Promise<number> {
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
@@ -94,8 +99,8 @@ async function measure(
     coverageAnalysis: 'perTest',
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     concurrency: 2,
-    timeoutMS: MUTANT_MS_MAX,
-    timeoutFactor: TESTS_TIME_SHARE,
+    timeoutMS: mutantMsMax,
+    timeoutFactor: 0,
     reporters: ['progress-append-only', 'undetected'],
     tempDirName: MUTANTS_FOLDER,
     ignorePatterns: ['charts'], // Stryker cannot copy its symbolic link
