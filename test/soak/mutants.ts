@@ -5,8 +5,8 @@ import { Stryker } from '@stryker-mutator/core'
 import { isUndetected, MUTANTS_FOLDER } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
-/** A mutant that loops is aborted after this time; the runner needs 10 s and one more file. */
-const MUTANT_MS_MAX = 30_000
+/** A mutant that loops is aborted after this time; the runner needs 20 s and one more file. */
+const MUTANT_MS_MAX = 45_000
 /** The same for modules whose tests start Cassandra or an API server. */
 const SERVER_MUTANT_MS_MAX = 180_000
 
