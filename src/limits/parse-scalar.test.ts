@@ -27,12 +27,31 @@ test.each([
   ['.5', 'float', 0.5],
   ['1e3', 'float', 1000],
   ['-.inf', 'float', -Infinity],
+  ['-.INF', 'float', -Infinity],
+  ['+.Inf', 'float', Infinity],
+  ['.NAN', 'float', NaN],
+  ['-1.5', 'float', -1.5],
+  ['+1.5', 'float', 1.5],
+  ['.55', 'float', 0.55],
+  ['1.55', 'float', 1.55],
+  ['1.', 'float', 1],
+  ['1e10', 'float', 1e10],
+  ['1e-5', 'float', 1e-5],
+  ['1E+5', 'float', 1e5],
+  ['1e', 'string', undefined],
+  ['1.5x', 'string', undefined],
   ['1:30', 'string', undefined],
   ['1.2.3.4', 'string', undefined],
   ['10/24', 'string', undefined],
   ['+', 'string', undefined],
   ['2026-11-22', 'time', undefined],
   ['2026-11-22T04:00:00Z', 'time', undefined],
+  ['2026-1-2', 'time', undefined],
+  ['2026-11-22 10:20:30', 'time', undefined],
+  ['2026-11-22t  1:2:3.123+01:00', 'time', undefined],
+  ['12026-11-22', 'string', undefined],
+  ['-2026-11-22', 'string', undefined],
+  ['2026-11-22T10:20', 'string', undefined],
   ['2026-11-22x', 'string', undefined],
   ['constructor', 'string', undefined],
 ])('%j is a %s', (text, kind, value) => {
@@ -40,6 +59,8 @@ test.each([
   expect([found, Object.is(read, -0) ? 0 : read, kept]).toEqual([kind, value, text])
 })
 
-test('a megabyte of digits is a string, without parsing a number', () => {
+test('more than 80 digits are a string, without parsing a number', () => {
+  expect(resolvePlain('9'.repeat(80)).kind).toBe('float')
+  expect(resolvePlain('9'.repeat(81)).kind).toBe('string')
   expect(resolvePlain('9'.repeat(1_000_000)).kind).toBe('string')
 })

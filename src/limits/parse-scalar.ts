@@ -35,7 +35,7 @@ const INT_BOUND = 2n ** 63n
 const DIGITS_MAX = 80
 const floatForm = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/
 const intForm = /^([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))$/
-const timeForm = /^\d{4}-\d{1,2}-\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?.*)?$/
+const timeForm = /^\d{4}-\d{1,2}-\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}:\d{1,2}.*)?$/
 
 /** Resolves a scalar without quotes and without a tag. */
 export function resolvePlain(text: string): Scalar {
