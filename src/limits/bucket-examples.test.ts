@@ -147,7 +147,7 @@ describe('10 per minute with a burst of 20: a hit each 6 s', () => {
   defineExamples(tokenBucket, { limit: perMinute(90), nowUs: now }, [
     // A hit has 2,000,000 units, of which three drain in a microsecond.
     [
-      'a hit in three quarters of the time of one',
+      'a hit while three quarters of the last one have drained',
       [now - SECOND / 2, 2_000_000, 2_000_000],
       1,
       { admitted: true, remaining: 88, resetUs: 833_334, next: [now, 2_500_000, 2_000_000] },

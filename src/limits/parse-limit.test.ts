@@ -1,4 +1,4 @@
-// The default algorithm of limits that set none.
+// Limits: the default algorithm of those that set none, their windows and `replaces`.
 import { expect, test } from '@jest/globals'
 import { parseRules } from './parse-rules.ts'
 import { renderFault } from './rule-fault.ts'

@@ -108,7 +108,7 @@ describe('rejects', () => {
     expect(diagnostics.warnings()).toEqual([{ file: 'f', line: 2, message }])
   })
 
-  test('keys that are equal mappings or lists only if they are in one line', () => {
+  test('keys that are mappings or lists only if they are in the same line', () => {
     expect(parse('? {a: 1}\n: x\n? {a: 1}\n: y\n? [b]\n: z\n').faults).toEqual([])
   })
 

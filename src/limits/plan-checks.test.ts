@@ -1,4 +1,5 @@
-// The hits of each check and its share of the store. decide-limits.test.ts tests whole decisions.
+// The hits of each check, and whether its window is at most a second. decide-limits.test.ts tests
+// whole decisions.
 import { expect, test } from '@jest/globals'
 import { rulesOf } from '../../test/kit/rules-file.ts'
 import type { Descriptor } from './descriptor.ts'

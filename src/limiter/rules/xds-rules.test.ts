@@ -4,22 +4,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { beforeEach, expect, jest, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import {
-  CONFIG_TYPE_URL,
-  configBytes,
-  type ConfigMessage,
-  responseBytes,
-} from '../../../test/kit/ratelimit/xds-messages.ts'
-import { parseConfig } from '../../config/config.ts'
-import { ruleFileSettings } from '../settings/settings.ts'
-import { RuleStats } from '../stats/rule-stats.ts'
-import { RULES_TYPE_URL } from './version-parser.ts'
-import { openXdsRules, type XdsRulesDeps } from './xds-rules.ts'
+  never,
+  openRulesOfXds,
+  versionOf,
+  type XdsCallbacks,
+} from '../../../test/kit/ratelimit/open-xds-rules.ts'
+import type { ConfigMessage } from '../../../test/kit/ratelimit/xds-messages.ts'
 
-type Callbacks = Parameters<XdsRulesDeps['connect']>[0]
-
-const never = new AbortController().signal
 const good: ConfigMessage = { domain: 'shop' }
 const bad: ConfigMessage = { domain: 'shop', descriptors: [{ key: '' }] }
 const NO_KEY = {
@@ -27,65 +20,24 @@ const NO_KEY = {
   isRetryable: false,
 }
 
-let logged: { readonly level: string; readonly version: unknown; readonly message: string }[]
-let stats: RuleStats
-beforeEach(() => {
-  logged = []
-  stats = new RuleStats({ nearLimitRatio: 0.8 })
-})
-
-async function open(
-  env: object = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
-  onConnect: (on: Callbacks) => void = () => undefined,
-) {
-  const logTo = (level: string) => (fields: { readonly version?: unknown }, message: string) => {
-    logged.push({ level, version: fields.version, message })
-  }
-  let apply: Callbacks['apply'] | undefined
-  const source = await openXdsRules({
-    config: parseConfig(ruleFileSettings, { ...env }),
-    denyConsumes: true,
-    defaultAlgorithm: 'fixed_window',
-    stats,
-    denyCache: undefined,
-    log: { info: logTo('info'), warn: logTo('warn'), error: logTo('error') } as never,
-    server: 'xds:1',
-    signal: never,
-    connect: (on) => {
-      apply = on.apply
-      onConnect(on)
-      return { reconnect: () => undefined, stop: () => Promise.resolve() }
-    },
-  })
-  return {
-    state: () => source.state(),
-    stop: source.watch(() => undefined),
-    apply: async (version: string, config: ConfigMessage, superseded = never) =>
-      apply?.(responseOf(version, config), superseded),
-  }
-}
-
-function responseOf(version: string, config: ConfigMessage) {
-  const resources = [{ typeUrl: RULES_TYPE_URL, bytes: configBytes(config) }]
-  const about = { nonce: version, typeUrl: RULES_TYPE_URL, controlPlane: '' }
-  return { ...about, version, resources, message: Buffer.alloc(0) }
-}
-
-const errors = () => logged.filter(({ level }) => level === 'error').map(({ version }) => version)
+type Rules = Awaited<ReturnType<typeof openRulesOfXds>>
+const errors = ({ logged }: Rules) => logged.filter(({ level }) => level === 'error')
 
 test('rejected content with another version string is not parsed, but delayed', async () => {
-  const { apply, stop } = await open()
+  const rules = await openRulesOfXds()
+  const { apply, stats, stop } = rules
   expect(await apply('v1', good)).toBeUndefined()
   expect(await apply('v2', bad)).toEqual(NO_KEY)
   // The abort ends the delay; a parse would report the version.
   expect(await apply('v3', bad, AbortSignal.abort())).toEqual(NO_KEY)
-  expect(errors()).toEqual(['v2'])
+  expect(errors(rules)).toMatchObject([{ version: 'v2' }])
   expect(stats.service.configLoadError).toBe(1)
   await stop()
 })
 
 test('if good and bad content alternate, the bad content is delayed and reported', async () => {
-  const { apply, state, stop } = await open()
+  const rules = await openRulesOfXds()
+  const { apply, state, stats, stop } = rules
   await apply('v1', bad)
   expect(await apply('v2', good)).toBeUndefined()
   expect(state().faults).toEqual([])
@@ -94,7 +46,7 @@ test('if good and bad content alternate, the bad content is delayed and reported
   expect(performance.now() - startMs).toBeGreaterThan(900)
   expect(state()).toMatchObject({ isLoaded: true, domains: 1 })
   expect(state().faults.map(({ message }) => message)).toEqual(['descriptor has empty key'])
-  expect(logged.filter(({ level }) => level === 'error')).toMatchObject([
+  expect(errors(rules)).toMatchObject([
     { version: 'v1', message: 'rules rejected: no rules are active' },
     { version: 'v3', message: 'rules rejected: the previous ones stay active' },
   ])
@@ -105,7 +57,7 @@ test('if good and bad content alternate, the bad content is delayed and reported
 const EACH_S = 15
 const failing =
   (level: 'info' | 'warn') =>
-  ({ onFailure }: Callbacks) => {
+  ({ onFailure }: XdsCallbacks) => {
     setImmediate(() => {
       onFailure(level)
     })
@@ -127,11 +79,9 @@ test.each([
   jest.useFakeTimers({ doNotFake: ['nextTick', 'performance', 'setImmediate', 'setTimeout'] })
   try {
     const path = join(folder, 'version.pb.gz')
-    const resources = [{ typeUrl: CONFIG_TYPE_URL, value: configBytes(good) }]
-    const about = { versionInfo: 'v1', nonce: '', typeUrl: CONFIG_TYPE_URL }
-    await writeFile(path, gzipSync(responseBytes({ ...about, resources })))
+    await writeFile(path, gzipSync(versionOf('v1', good).message))
     const env = { XDS_FALLBACK_VERSION: path, FORCE_START_WITHOUT_INITIAL_CONFIG: isForced }
-    const { stop } = await open(env, connect)
+    const { logged, stop } = await openRulesOfXds(env, connect)
     expect(logged.filter(({ version }) => version === 'v1')).toMatchObject([{ level }])
     await stop()
   } finally {
@@ -143,13 +93,13 @@ test.each([
 test('the wait for the first version is a warning after 5 minutes', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] })
   try {
-    const connect = ({ apply }: Callbacks) => {
+    const connect = ({ apply }: XdsCallbacks) => {
       setImmediate(() => {
         jest.advanceTimersByTime(330_000)
-        void apply(responseOf('v1', good), never)
+        void apply(versionOf('v1', good), never)
       })
     }
-    const { stop } = await open({}, connect)
+    const { logged, stop } = await openRulesOfXds({}, connect)
     const waits = logged.filter(({ message }) => message.startsWith('waiting'))
     const levels = waits.map(({ level }) => level)
     expect(levels).toEqual([...Array<string>(10).fill('info'), 'warn', 'warn'])
