@@ -75,9 +75,20 @@ describe('a field that is longer than its message is a fault:', () => {
   ])('%s', (_, descriptor) => {
     const config = Buffer.concat([field(18, 's'), descriptor])
     expect(faultsOf(config)).toEqual([
-      expect.stringContaining('a field extends beyond its message'),
+      expect.stringMatching(/^resources\[0\]: error loading config: .*extends beyond its message/),
     ])
   })
+})
+
+test('faults name a resource by at most 200 characters of its name', () => {
+  const named = (length: number) =>
+    Buffer.concat([
+      Buffer.from([10, (length & 127) | 128, length >>> 7]),
+      Buffer.from('n'.repeat(length)),
+    ])
+  const placeOf = (length: number) => faultsOf(named(length))[0]?.split(':')[0]
+  expect(placeOf(200)).toBe(`resource "${'n'.repeat(200)}"`)
+  expect(placeOf(201)).toBe(`resource "${'n'.repeat(200)}"`)
 })
 
 test('an unlimited limit must not have a unit', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { rulesOf } from '../../test/kit/rules-file.ts'
 import { matchDescriptor } from './match.ts'
+import { parseRules } from './parse-rules.ts'
 import type { RuleSet } from './rule.ts'
 import { recordsOf, RuleBuilder, type RuleRecord } from './rule-records.ts'
 import { countDescriptors, hasRules, listRules, noDescriptors } from './rule-tree.ts'
@@ -105,6 +106,19 @@ describe('a set built from its records', () => {
 test('a domain without descriptors stays in the set', () => {
   const empty = rulesOf('domain: d')
   expect(build(recordsOf(empty))).toEqual(empty)
+})
+
+test('descriptors below several others, in several domains, stay below them', () => {
+  const limit = 'rate_limit: {unit: day, requests_per_unit: 1}'
+  const pair = (key: string) =>
+    `{key: ${key}, descriptors: [{key: x, ${limit}}, {key: y, ${limit}}]}`
+  const files = ['d', 'e'].map((domain) => ({
+    name: `${domain}.yaml`,
+    text: `domain: ${domain}\ndescriptors: [${pair('a')}, ${pair('b')}, ${pair('c')}]`,
+  }))
+  const parsed = parseRules(files, { mergeDomains: false })
+  if ('faults' in parsed) throw new Error('the rules have faults')
+  expect(build(recordsOf(parsed.rules))).toEqual(parsed.rules)
 })
 
 describe('records that no set has', () => {

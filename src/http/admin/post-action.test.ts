@@ -84,8 +84,24 @@ const hash = 'a'.repeat(64)
 test.each([
   ['another action', { ...created, action: 'delete' }, '/action', /key-create, .*block-import/],
   ['no action', { count: 1 }, '/action', /required|key-create/],
-  ['an unknown member', { ...added, key: 'x' }, '/key', /is unknown: allowed are action, outcome/],
-  ['targets of a key', { ...created, targets: ['a.example'] }, '/targets', /is unknown/],
+  [
+    'an unknown member',
+    { ...added, key: 'x' },
+    '/key',
+    /is unknown: allowed are action, outcome, count and targets$/,
+  ],
+  [
+    'targets of a key',
+    { ...created, targets: ['a.example'] },
+    '/targets',
+    /is unknown: allowed are action, outcome, count, keys and creator$/,
+  ],
+  [
+    'a creator of a revoked key',
+    { ...created, action: 'key-revoke' },
+    '/creator',
+    /is unknown: allowed are action, outcome, count and keys$/,
+  ],
   ['no creator', { ...created, creator: undefined }, '/creator', /is required/],
   ['a creator of 0', { ...created, creator: '0' }, '/creator', /from 1 to 9223372036854775807/],
   [

@@ -68,9 +68,17 @@ const shape = z.discriminatedUnion(
 /** A change of an operator list. */
 export type ListAction = z.output<typeof shape>
 
-const rule: BodyRule = {
-  members: ['action', 'outcome', 'count', 'keys', 'creator', 'targets'],
-  body: 'The body must be a JSON object with the member action',
+/** What is allowed in a body with this action. */
+function ruleOf(body: unknown): BodyRule {
+  const action = typeof body === 'object' && body && 'action' in body ? body.action : undefined
+  const ofKeys = action === 'key-create' ? ['keys', 'creator'] : ['keys']
+  return {
+    members: [
+      ...['action', 'outcome', 'count'],
+      ...(action === 'key-create' || action === 'key-revoke' ? ofKeys : ['targets']),
+    ],
+    body: 'The body must be a JSON object with the member action',
+  }
 }
 
 /** The lists of a process: the values of these settings. */
@@ -127,5 +135,5 @@ async function readAction(
   const parsed = shape.safeParse(body.json, { reportInput: true })
   return parsed.success
     ? { action: parsed.data }
-    : { problem: invalidBody(parsed.error.issues, rule) }
+    : { problem: invalidBody(parsed.error.issues, ruleOf(body.json)) }
 }
