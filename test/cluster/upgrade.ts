@@ -94,10 +94,9 @@ export async function fillLinks(url: string, count: number): Promise<readonly Kn
       })
       const text = await response.text()
       if (response.status === 201) return parseLink(body, text)
-      // The database may still be slow after its start.
-      if (response.status !== 503 || tries === FILL_TRIES_MAX) {
-        throw new Error(`Cannot create a link: ${text}`)
-      }
+      // The database may still be slow after its start; while Redis is, a limiter admits its share.
+      const mayRetry = [429, 503].includes(response.status) && tries < FILL_TRIES_MAX
+      if (!mayRetry) throw new Error(`Cannot create a link: ${text}`)
       await sleep(FILL_PAUSE_MS)
     }
   })
