@@ -212,10 +212,21 @@ test(
     const pods = ['statefulset/curtail-standalone', ...inNamespace]
     await kubectl('rollout', 'status', ...pods, '--timeout=180s')
     const url = await urlOf('curtail-standalone')
+    // kube-proxy adds the endpoint of the Service shortly after the pod has become ready.
+    await waitFor('the endpoint of the Service', () => isReachable(url))
     await checkLinks(url, await fillLinks(url, 2))
   },
   TEST_MS_MAX,
 )
+
+async function isReachable(url: string): Promise<boolean> {
+  try {
+    await (await fetch(url, { signal: AbortSignal.timeout(5000) })).arrayBuffer()
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** The command and the user and group ids of each process of a project. */
 async function processesOf(uid: number): Promise<readonly string[]> {
