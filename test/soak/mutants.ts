@@ -5,10 +5,12 @@ import { Stryker } from '@stryker-mutator/core'
 import { isUndetected, MUTANTS_FOLDER } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
-/** A mutant that loops is aborted after this time; the runner needs 20 s and one more file. */
-const MUTANT_MS_MAX = 45_000
+/** A mutant that loops is aborted after this time; the runner needs 15 s and one more file. */
+const MUTANT_MS_MAX = 30_000
 /** The same for modules whose tests start Cassandra or an API server. */
 const SERVER_MUTANT_MS_MAX = 180_000
+/** Jest keeps about 8 MB for each mutant until its process ends. */
+const PROCESS_MUTANTS_MAX = 50
 
 interface Module {
   readonly folders: readonly string[]
@@ -101,6 +103,7 @@ async function measure(
     concurrency: 2,
     timeoutMS: mutantMsMax,
     timeoutFactor: 0,
+    maxTestRunnerReuse: PROCESS_MUTANTS_MAX,
     reporters: ['progress-append-only', 'undetected'],
     tempDirName: MUTANTS_FOLDER,
     ignorePatterns: ['charts'], // Stryker cannot copy its symbolic link

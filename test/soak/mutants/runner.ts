@@ -2,8 +2,8 @@
 // of them fails or their time is over, in the order of their run time per mutant that they detect.
 // Stryker selects by name only, so that Jest would load every file for every mutant, and does not
 // use Jest's `bail`.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
 import jestRunner, { type Test, type TestRunnerOptions, type TestWatcher } from 'jest-runner'
 import { type Sources, SOURCES_FILE } from './reporter.ts'
 
@@ -22,12 +22,19 @@ interface TestFile {
 const RECORD = resolve('mutants-tests.json')
 
 /** A mutant that has not failed a test by then counts as undetected; a file is not interrupted. */
-const TESTS_MS_MAX = 20_000
+const TESTS_MS_MAX = 15_000
 /** About how long Jest takes to load a file. */
 const LOAD_MS = 300
 
-/** How many mutants of a source file each test file has run in this process, and has detected. */
-const counts = new Map<string, { runs: number; detected: number }>()
+/** How many mutants of a source file a test file has run, and has detected. */
+interface Counts {
+  runs: number
+  detected: number
+}
+
+/** Counts by source file and test file, for the next process of a worker. */
+const COUNTS = resolve('mutants-counts.json')
+const counts = new Map<string, Counts>()
 
 /** The source file of the active mutant; `undefined` in the run without a mutant. */
 function mutatedFile(): string | undefined {
@@ -61,6 +68,7 @@ export default class MutantsRunner extends TestRunner {
       return
     }
     const startMs = performance.now()
+    if (counts.size === 0) loadCounts()
     const selected = selectTests(tests, this._globalConfig.testNamePattern)
     for (const test of inOrderOfCost(selected, source)) {
       await super.runTests([test], watcher, options)
@@ -70,9 +78,18 @@ export default class MutantsRunner extends TestRunner {
   }
 }
 
+function loadCounts(): void {
+  if (!existsSync(COUNTS)) return
+  const entries = JSON.parse(readFileSync(COUNTS, 'utf8')) as [string, Counts][]
+  for (const [key, value] of entries) counts.set(key, value)
+}
+
 function count(key: string, isDetected: boolean): void {
   const { runs, detected } = counts.get(key) ?? { runs: 0, detected: 0 }
   counts.set(key, { runs: runs + 1, detected: detected + (isDetected ? 1 : 0) })
+  const copy = `${COUNTS}.${String(process.pid)}`
+  writeFileSync(copy, JSON.stringify([...counts]))
+  renameSync(copy, COUNTS)
 }
 
 /** A test file of the run, with its run time. */
@@ -81,15 +98,25 @@ interface SelectedTest {
   readonly ms: number
 }
 
-/** By run time per detected mutant of the source file, of which its own test detects most. */
+/**
+ * By run time per detected mutant of the source file. Its own test is expected to detect most of
+ * them, and a test that imports it half of them.
+ */
 function inOrderOfCost(selected: readonly SelectedTest[], source: string): readonly Test[] {
   const ownTest = source.replace(/\.ts$/, '.test.ts')
-  const costOf = ({ test: { path }, ms }: SelectedTest) => {
-    const { runs, detected } = counts.get(`${source} ${path}`) ?? { runs: 0, detected: 0 }
-    const ratio = (detected + (path.endsWith(ownTest) ? 1 : 0.1)) / (runs + 1)
-    return (LOAD_MS + ms) / ratio
+  const imported = `/${basename(source)}'`
+  const expectedOf = ({ path }: Test) => {
+    if (path.endsWith(ownTest)) return 1
+    return readFileSync(path, 'utf8').includes(imported) ? 0.5 : 0.1
   }
-  return selected.toSorted((one, other) => costOf(one) - costOf(other)).map(({ test }) => test)
+  const costOf = ({ test, ms }: SelectedTest) => {
+    const { runs, detected } = counts.get(`${source} ${test.path}`) ?? { runs: 0, detected: 0 }
+    return ((LOAD_MS + ms) * (runs + 1)) / (detected + expectedOf(test))
+  }
+  const costs = new Map(selected.map((one) => [one, costOf(one)]))
+  return selected
+    .toSorted((one, other) => (costs.get(one) ?? 0) - (costs.get(other) ?? 0))
+    .map(({ test }) => test)
 }
 
 /** The files with a test whose name matches. */
