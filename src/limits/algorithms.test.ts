@@ -3,8 +3,6 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { CounterState, Limit } from './algorithm.ts'
 import { algorithms } from './algorithms.ts'
-import { slidingWindowCounter } from './sliding-window-counter.ts'
-import { tokenBucket } from './token-bucket.ts'
 
 const limits = fc.record({
   requests: fc.integer({ min: 1, max: 50 }),
@@ -191,60 +189,5 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       })
       fc.assert(property)
     })
-  },
-)
-
-test.each([
-  [tokenBucket, 5_000_000, 50],
-  [slidingWindowCounter, 15_000_000, 50],
-  [slidingWindowCounter, 10_000_000, 0],
-])('$name regains hits before its reset', (algorithm, elapsedUs, remaining) => {
-  const limit = { requests: 100, burst: 100, windowUs: 10_000_000, denyConsumes: false }
-  const input = { state: undefined, hits: 100, nowUs: START_US, limit }
-  const decision = algorithm.decide(input)
-  expect(algorithm.remainingAfter(decision, elapsedUs, limit)).toBe(remaining)
-})
-
-test('the algorithms differ in what rules may set, and in how hits leave them', () => {
-  const traits = algorithms.map((each) =>
-    [
-      each.name,
-      ...(each.takesBurst ? ['has a burst'] : []),
-      ...(each.denyConsumesByDefault ? ['denied hits count'] : []),
-      ...(each.drains ? ['drains'] : []),
-    ].join(', '),
-  )
-  expect(traits).toEqual([
-    'fixed_window, denied hits count',
-    'sliding_window_log',
-    'sliding_window_counter',
-    'token_bucket, has a burst, drains',
-    'leaky_bucket, drains',
-  ])
-})
-
-test('only a window with a fixed start bounds the time of a refund', () => {
-  const limit = { requests: 100, burst: 100, windowUs: 10_000_000, denyConsumes: false }
-  const refundableUs = Object.fromEntries(
-    algorithms.map((algorithm) => {
-      const decision = algorithm.decide({ state: undefined, hits: 1, nowUs: START_US + 1, limit })
-      return [algorithm.name, algorithm.refundableUs(decision, limit)]
-    }),
-  )
-  expect(refundableUs).toEqual({
-    fixed_window: 9_999_999,
-    sliding_window_log: Infinity,
-    sliding_window_counter: 9_999_999,
-    token_bucket: Infinity,
-    leaky_bucket: Infinity,
-  })
-})
-
-test.each(['fixed_window', 'sliding_window_log', 'leaky_bucket'])(
-  'what remains of a %s is not known to grow before its reset',
-  (name) => {
-    const algorithm = algorithms.find((each) => each.name === name)
-    const limit = { requests: 100, burst: 100, windowUs: 10_000_000, denyConsumes: false }
-    expect(algorithm?.remainingAfter({ remaining: 7, resetUs: 5 }, 4, limit)).toBe(7)
   },
 )

@@ -143,8 +143,7 @@ function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
   }
   reader.finish(end)
   if (limit !== undefined) set('rate_limit', limitNode(limit))
-  if (children.length > 0)
-    set('descriptors', { kind: 'list', line: at.line, items: children, depth: 1 })
+  set('descriptors', { kind: 'list', line: at.line, items: children, depth: 1 })
   if (metadata !== undefined) applyMetadata(fields, structNode(metadata), decoding.diagnostics)
   return mapNode(at, [...fields.values()])
 }
@@ -203,21 +202,16 @@ function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: Receive
 }
 
 function limitNode({ at, unit, requests, unlimited, name, replaces }: ReceivedLimit): MapNode {
-  const unitName = unitNames.get(unit) ?? String(unit)
   const { line } = at
+  const unitName = unitNames.get(unit) ?? String(unit)
   const count = { kind: 'int', text: String(requests), value: requests, line, depth: 0 } as const
-  const entries: MapNode['entries'][number][] = []
-  if (!unlimited || unit !== 0) {
-    entries.push({ key: keyNode('unit'), value: scalarNode('string', unitName, at) })
-  }
-  entries.push({ key: keyNode('requests_per_unit'), value: count })
-  if (unlimited) entries.push({ key: keyNode('unlimited'), value: boolNode(true, at) })
-  if (name !== '') entries.push({ key: keyNode('name'), value: scalarNode('string', name, at) })
-  if (replaces.length > 0) {
-    const list = { kind: 'list', line, items: replaces, depth: 1 } as const
-    entries.push({ key: keyNode('replaces'), value: list })
-  }
-  return mapNode(at, entries)
+  return mapNode(at, [
+    { key: keyNode('unit'), value: scalarNode('string', unitName, at) },
+    { key: keyNode('requests_per_unit'), value: count },
+    { key: keyNode('unlimited'), value: boolNode(unlimited, at) },
+    { key: keyNode('name'), value: scalarNode('string', name, at) },
+    { key: keyNode('replaces'), value: { kind: 'list', line, items: replaces, depth: 1 } },
+  ])
 }
 
 /** The end of a nested message. Rejects messages that are nested too deep. */

@@ -200,6 +200,7 @@ describe('faults in our additional fields', () => {
   test.each([
     ...['secret', 'sec*', '*secret', '*@example.com', '**x', 'sha256:abc', 'sha256:zz*'],
     ...[`sha256:${'A'.repeat(64)}`, `sha256:${digits}a*`, 'x*sha256:a*', 'sha256:a*secret'],
+    ...[`secretsha256:${digits}`, `sha256:${digits}secret`],
   ])('a plain value of a hashed key is a fault, whose message hides the value: %s', (value) => {
     const faults = faultsOf(file(`value: "${value}"`, 'hashed: true', 'share_threshold: true'))
     expect(faults[0]).toMatch(/^4: Cannot use this value for a hashed key: it must be absent/)
