@@ -31,3 +31,22 @@ test('a successful call refunds three units', () => {
   }
   expect(spent).toBe(300_000)
 })
+
+test('an amount is spent as a whole, and what exceeds the budget delays its refill', () => {
+  const budget = new AbuseBudget(1000)
+  expect([budget.spend(1000, 9999), budget.spend(1000, 1), budget.spend(1000, 0)]).toEqual([
+    ...[true, true],
+    true,
+  ])
+  expect(budget.spend(1000, 500)).toBe(false)
+  expect([budget.spend(1499, 0), budget.spend(1500, 0)]).toEqual([false, true])
+  expect([budget.spend(1600, 100), budget.spend(1600, 1)]).toEqual([true, false])
+})
+
+test('a refund does not increase the budget beyond one burst', () => {
+  const budget = new AbuseBudget(0)
+  for (let i = 0; i < 100; i += 1) budget.refund()
+  expect(spentAt(budget, 0)).toBe(10_000)
+  budget.refund()
+  expect([budget.spend(0, 2), budget.spend(0, 1)]).toEqual([true, false])
+})

@@ -47,8 +47,9 @@ function openQueue({ msEach = 0, heldMax = Infinity, onFrame = (): void => undef
   })
   const lifetime = new Lifetime(duplex, new FrameOutput(duplex, budget), 0)
   const scheduler = new RoundRobinScheduler(nowMs)
+  const reader = new FrameReader()
   const inputQueue = new InputQueue({
-    ...{ address: 'a', scheduler, lifetime, reader: new FrameReader(), budget, nowMs },
+    ...{ address: 'a', scheduler, lifetime, reader, budget, nowMs },
     socket: duplex,
     connection: {
       handleFrame({ streamId }) {
@@ -65,7 +66,7 @@ function openQueue({ msEach = 0, heldMax = Infinity, onFrame = (): void => undef
   })
   inputQueue.add(PREFACE)
   return {
-    ...{ inputQueue, clock, done, errors, budget, duplex, scheduler },
+    ...{ inputQueue, clock, done, errors, budget, duplex, scheduler, lifetime, reader },
     turn: () => new Promise((resolve) => setImmediate(resolve)),
   }
 }
@@ -195,4 +196,45 @@ test('work that a frame defers runs in one later slice, before the next connecti
   await turn()
   expect(done).toEqual([1, 'first', 'second', 'other', 'other'])
   expect(runSlice.mock.results.map(({ value }) => value)).toEqual([true, false])
+})
+
+test('a frame times out 10 s after its first bytes, even if more of its bytes arrive', () => {
+  const { inputQueue, clock } = openQueue()
+  const bytes = frames(1, 1)
+  for (const ms of [0, 4000, 8000]) {
+    clock.ms = ms
+    inputQueue.add(bytes.subarray(ms / 4000, ms / 4000 + 1))
+  }
+  const checks = () => [inputQueue.checkDeadlines(10_000), inputQueue.checkDeadlines(10_001)]
+  expect(checks()).toEqual([false, true])
+  inputQueue.clear()
+  expect(checks()).toEqual([false, false])
+})
+
+test('a frame of less than 1 KiB is not a long one', () => {
+  const { inputQueue, done } = openQueue({ msEach: 1 })
+  const short = Buffer.concat([Buffer.from([0, 3, 255, 0, 0, 0, 0, 0, 9]), Buffer.alloc(1023)])
+  inputQueue.add(Buffer.concat([short, short, short, short, short]))
+  expect(done).toEqual([9, 9, 9, 9])
+})
+
+test('incomplete frames are counted without read-ahead', () => {
+  const { inputQueue, budget, duplex } = openQueue()
+  inputQueue.add(frames(1, 2).subarray(0, FRAME_BYTES + 3))
+  expect([budget.held, duplex.isPaused()]).toEqual([3, false])
+  inputQueue.checkDeadlines(0)
+  expect(budget.held).toBe(3)
+  inputQueue.add(frames(2, 2).subarray(3))
+  expect(budget.held).toBe(0)
+})
+
+test('the read-ahead is released with the queued input', async () => {
+  const { inputQueue, budget, duplex, turn } = openQueue({ msEach: 1 })
+  inputQueue.add(frames(1, 4))
+  expect([budget.held, duplex.isPaused()]).toEqual([0, false]) // no input remains
+  await turn()
+  inputQueue.add(frames(1, 5))
+  expect([budget.held, duplex.isPaused()]).toEqual([FRAME_BYTES + READ_AHEAD_BYTES, true])
+  await turn()
+  expect([budget.held, duplex.isPaused()]).toEqual([0, false])
 })

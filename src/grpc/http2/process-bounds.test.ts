@@ -1,5 +1,5 @@
 // Fair shares of the process bounds for addresses and connections, even under attack.
-import { expect, jest, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { ProcessBounds, processMax, type TrackedConnection } from './process-bounds.ts'
 
 const max = { ...processMax, connections: 40, streams: 100, messages: 1000 }
@@ -183,4 +183,74 @@ test('a connection is compared with the average of all holders', () => {
   smaller.budgets.streams.acquire(20)
   expect(smaller.budgets.streams.acquire(1)).toBe(true)
   expect(closed).toEqual([larger])
+})
+
+describe('an acquisition that exceeds the bound', () => {
+  const openTwo = (own: number, other: number, ...names: readonly [string, string]) => {
+    const opened = openBounds()
+    const [one, two] = [opened.open(names[0]), opened.open(names[1])]
+    expect(two.budgets.messages.acquire(other)).toBe(true)
+    expect(one.budgets.messages.acquire(own)).toBe(true)
+    return { ...opened, one, two }
+  }
+
+  test('sheds a larger connection if its own is then below the average', () => {
+    const { one, two, closed } = openTwo(248, 252, 'a', 'a')
+    expect(one.budgets.messages.acquire(2)).toBe(true) // 250 of an average of 251
+    expect(closed).toEqual([two])
+  })
+
+  test('is rejected if its connection then has exactly the average', () => {
+    const { one, closed } = openTwo(249, 251, 'a', 'a')
+    expect(one.budgets.messages.acquire(2)).toBe(false) // 251 of an average of 251
+    expect(closed).toEqual([])
+  })
+
+  test('sheds a connection of a larger address if its own is then below the average', () => {
+    const { one, two, closed } = openTwo(332, 335, 'a', 'b')
+    expect(one.budgets.messages.acquire(2)).toBe(true) // 334 of an average of 334.5
+    expect(closed).toEqual([two])
+  })
+
+  test('is rejected if its address then has exactly the average', () => {
+    const { one, closed } = openTwo(332, 334, 'a', 'b')
+    expect(one.budgets.messages.acquire(2)).toBe(false) // 334 of an average of 334
+    expect(closed).toEqual([])
+  })
+
+  test('of a new holder is compared with the average that includes it', () => {
+    const { bounds, open, closed } = openBounds()
+    const large = open('a')
+    large.budgets.messages.acquire(500)
+    expect(open('a').budgets.messages.acquire(260)).toBe(true) // below 760 / 2
+    expect(closed).toEqual([large])
+    expect(bounds.usage.messages).toMatchObject({ used: 260, holders: 1 })
+  })
+})
+
+test.each([
+  [16, 30, 1], // 1/16 of 480 is exactly one connection
+  [19, 26, 2], // 1/16 of 494 is 30.9
+])('of %d connections with %d each, %d are shed at once', (count, each, expected) => {
+  const { open, closed } = openBounds()
+  const opened = Array.from({ length: count - 1 }, () => open('a'))
+  const last = open('a')
+  for (const one of [...opened, last]) one.budgets.messages.acquire(each)
+  expect(open('a').budgets.messages.acquire(each - 9)).toBe(true)
+  expect(closed).toHaveLength(expected)
+  expect(closed[0]).toBe(last)
+})
+
+test('a bound counts its holders by connection and by address', () => {
+  const { bounds, open } = openBounds()
+  const [one, two, other] = [open('a'), open('a'), open('b')]
+  const { streams } = bounds.usage
+  for (const { budgets } of [one, two, other]) budgets.streams.acquire(2)
+  expect([streams.used, streams.holders, one.address.usage.streams.holders]).toEqual([6, 2, 2])
+  one.budgets.streams.release(1)
+  expect([streams.used, streams.holders, one.address.usage.streams.holders]).toEqual([5, 2, 2])
+  one.budgets.streams.release(1)
+  expect([streams.used, streams.holders, one.address.usage.streams.holders]).toEqual([4, 2, 1])
+  two.budgets.streams.release(2)
+  expect([streams.used, streams.holders, one.address.usage.streams.holders]).toEqual([2, 1, 0])
 })
