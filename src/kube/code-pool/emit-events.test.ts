@@ -1,7 +1,8 @@
-// The log entries of refills that finish before their start is reported.
+// Events, log entries and counts of refills, and the events of problems.
 import { expect, test } from '@jest/globals'
 import type { RefillOutcome, RefillPlan } from '../../codes/observed-state.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
+import type { EventInput } from '../events.ts'
 import type { CodePool } from './code-pool.ts'
 import { emitEvents } from './emit-events.ts'
 import { jobNameOf } from './refill-jobs.ts'
@@ -57,4 +58,98 @@ test.each([
   )
   expect(logged).toEqual(expected)
   expect(events).toHaveLength(expected.length)
+})
+
+type Status = CodePool['status']
+
+/** Emits the events of a change from `before` to `status`; returns them with notes. */
+async function emitted(
+  before: Status,
+  status: NonNullable<Status>,
+  plan: Partial<RefillPlan> = {},
+) {
+  const events: EventInput[] = []
+  const logged: [string, object][] = []
+  const metrics = createMetrics()
+  const log = {
+    info: (entry: object) => logged.push(['info', entry]),
+    warn: (entry: object) => logged.push(['warn', entry]),
+  }
+  const recorder = {
+    emit: (event: EventInput) => events.push(event),
+    flush: () => Promise.resolve(),
+  }
+  emitEvents(
+    { events: recorder, metrics, log },
+    {
+      pool: { ...pool, ...(before !== undefined && { status: before }) },
+      ...{ status, plan: { ...planOf(outcome), changes: [], ...plan } },
+    },
+  )
+  const { values } = await metrics.refillJobs.get()
+  const counts = values.filter(({ value }) => value > 0).map(({ labels }) => labels.result)
+  const notes = events.map(({ type, reason, action, note }) => [type, reason, action, note].join())
+  return { notes, counts, logged, regarding: events[0]?.regarding }
+}
+
+test.each<readonly [Partial<RefillOutcome>, string]>([
+  [{}, 'Normal,RefillSucceeded,Refill,Refill 2 completed after 2 s'],
+  [
+    { outcome: 'Cancelled', message: 'paused' },
+    'Normal,RefillCancelled,Cancel,Refill 2 was cancelled: paused',
+  ],
+  [{ outcome: 'Failed', message: 'full' }, 'Warning,RefillFailed,Refill,Refill 2 failed: full'],
+  [{ finishedMs: -9 }, 'Normal,RefillSucceeded,Refill,Refill 2 completed after 0 s'],
+])('the outcome %j is an event, and is counted', async (more, note) => {
+  const change = { ...outcome, finishedMs: 1600, ...more }
+  const given = await emitted({ refills: 2 }, { refills: 2 }, { changes: [change] })
+  expect(given.notes).toEqual([note])
+  expect(given.counts).toEqual([change.outcome.toLowerCase()])
+  expect(given.regarding).toEqual({
+    ...{ apiVersion: 'curtail.dev/v1alpha1', kind: 'CodePool', name: 'p', namespace: 'n' },
+    uid: 'u',
+  })
+  const [entry] = given.logged
+  expect(entry).toMatchObject([
+    change.outcome === 'Failed' ? 'warn' : 'info',
+    { tookMs: Math.max(0, change.finishedMs) },
+  ])
+})
+
+test('a start is an event with the level that the refill fills to', async () => {
+  const steps = [{ kind: 'start', refill: 1, fillTo: 9 }] as const
+  const { notes, counts, logged } = await emitted(undefined, { refills: 1, level: 3 }, { steps })
+  expect(notes).toEqual(['Normal,RefillStarted,Refill,Refill 1 has started, up to 9 codes'])
+  expect([counts, logged]).toEqual([
+    ['started'],
+    [
+      [
+        'info',
+        { namespace: 'n', pool: 'p', refill: 1, job: jobNameOf(pool, 1), level: 3, fillTo: 9 },
+      ],
+    ],
+  ])
+  const other = await emitted({ refills: 0 }, { refills: 1 })
+  expect(other.notes).toEqual(['Normal,RefillStarted,Refill,Refill 1 has started'])
+})
+
+test('a start is reported once', async () => {
+  expect((await emitted({ refills: 1 }, { refills: 1 })).notes).toEqual([])
+  expect((await emitted(undefined, {})).notes).toEqual([])
+})
+
+const degraded = (status: 'True' | 'False', reason: string) => ({
+  conditions: [{ type: 'Degraded', status, reason, message: 'm', lastTransitionTime: '' }],
+})
+
+test.each<readonly [Status, NonNullable<Status>, readonly string[]]>([
+  [undefined, degraded('True', 'A'), ['Warning,A,Reconcile,m']],
+  [degraded('False', 'B'), degraded('True', 'A'), ['Warning,A,Reconcile,m']],
+  [degraded('True', 'B'), degraded('True', 'A'), ['Warning,A,Reconcile,m']],
+  [degraded('True', 'A'), degraded('True', 'A'), []],
+  [degraded('True', 'A'), degraded('False', 'B'), ['Normal,Recovered,Reconcile,m']],
+  [undefined, degraded('False', 'B'), []],
+  [degraded('True', 'A'), {}, []],
+])('from %j to %j the events are %j', async (before, status, expected) => {
+  expect((await emitted(before, status)).notes).toEqual(expected)
 })

@@ -1,6 +1,7 @@
 // Levels of pools in the store: how long a read is valid, which read a caller gets, and which
 // changes are reported.
 import { beforeEach, expect, test } from '@jest/globals'
+import { waitFor } from '../../../test/kit/wait-for.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLevels, type Levels, type StoredPool } from './levels.ts'
 
@@ -14,6 +15,7 @@ let read: () => Promise<readonly StoredPool[]>
 let changes: (readonly string[] | 'all')[]
 let errors: unknown[]
 let levels: Levels
+let connected: PromiseWithResolvers<undefined>
 
 beforeEach(() => {
   nowMs = 1000
@@ -21,6 +23,7 @@ beforeEach(() => {
   read = () => Promise.resolve([row('p', 5)])
   changes = []
   errors = []
+  connected = Promise.withResolvers()
   levels = createLevels({
     readPools() {
       reads++
@@ -28,14 +31,16 @@ beforeEach(() => {
     },
     onChange: (pools) => changes.push(pools),
     onError: (error) => errors.push(error),
-    ...{ connected: Promise.resolve(), nowMs: () => nowMs, metrics: createMetrics() },
+    ...{ connected: connected.promise, nowMs: () => nowMs, metrics: createMetrics() },
+    everyMs: 1,
   })
 })
 
 const unavailable = () => Promise.reject(new Error('unavailable'))
 
 test('a read is valid for exactly one minute', async () => {
-  expect(levels.get('p')).toMatchObject({ kind: 'unknown' })
+  const reason = 'the store has not responded yet'
+  expect(levels.get('p')).toEqual({ kind: 'unknown', reason })
   expect(await levels.refresh()).toBe(true)
   read = unavailable
   nowMs += 59_999
@@ -140,4 +145,32 @@ test('`firstRead` resolves after the first read, even if that fails', async () =
   await levels.refresh()
   await levels.firstRead
   expect(isSettled).toBe(true)
+})
+
+test('polling starts once the store is connected', async () => {
+  const polling = levels.start()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(reads).toBe(0)
+  connected.resolve(undefined)
+  await waitFor('two reads', () => reads >= 2)
+  await polling.stop()
+  expect([levels.get('p'), errors]).toMatchObject([{ kind: 'present' }, []])
+})
+
+test('a stop before the store is connected completes without a read', async () => {
+  await levels.start().stop()
+  expect(reads).toBe(0)
+})
+
+test('the state of a pool has its rate, and its marks and owner in the store', async () => {
+  const stored = { owner: 'o', lowWater: 1, target: 2 }
+  for (const claimed of [0, 1, 2]) {
+    read = () => Promise.resolve([row('p', 5, { claimed, ...stored })])
+    await levels.refresh()
+    nowMs += 3_600_000
+  }
+  nowMs -= 3_600_000
+  const expected = { kind: 'present', level: 3000, ...stored }
+  expect(levels.get('p')).toEqual({ ...expected, rate: expect.any(Number) })
+  expect(levels.get('p')).toHaveProperty('rate', expect.closeTo(500 / 3600))
 })

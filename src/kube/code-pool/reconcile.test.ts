@@ -33,12 +33,15 @@ interface Given {
   readonly jobs?: readonly RefillJob[]
   /** Response statuses per method, instead of 200. */
   readonly statuses?: Readonly<Record<string, number>>
+  /** @default a signal that is not aborted */
+  readonly stopping?: AbortSignal
 }
 
 /** Runs a reconcile; returns its calls, events, status and result. */
 async function reconcile(given: Given) {
   const steps: string[] = []
   const events: string[] = []
+  const warnings: unknown[] = []
   let status: CodePoolStatus = {}
   let level: ObservedStore = given.levels[0]
   const api: KubeApi = {
@@ -79,11 +82,12 @@ async function reconcile(given: Given) {
       return Promise.resolve(given.isOwned ?? true)
     },
     events: { emit: ({ reason }) => events.push(reason), flush: () => Promise.resolve() },
-    log: { info: () => undefined, warn: () => undefined },
+    log: { info: () => undefined, warn: (fields: unknown) => warnings.push(fields) },
   }
-  const outcome = await createReconcile(deps)('n/p', signal).catch((error: unknown) => error)
+  const reconciling = createReconcile(deps)('n/p', given.stopping ?? signal)
+  const outcome = await reconciling.catch((error: unknown) => error)
   const degraded = status.conditions?.find(({ type }) => type === 'Degraded')
-  return { steps, events, status, outcome, degraded }
+  return { steps, events, status, outcome, degraded, warnings }
 }
 
 test('a Job is created if the fresh level requires it', async () => {
@@ -172,6 +176,37 @@ test('an old Job that cannot be deleted prevents neither a refill nor its report
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8', 'DELETE'])
   expect([status.refills, degraded?.reason]).toEqual([2, 'AsExpected'])
   expect(outcome).toEqual({ requeueAfterMs: 15_000 })
+})
+
+test('after the removal of an old Job, the plan decides when to reconcile next', async () => {
+  const { steps, outcome, warnings } = await reconcile(withOldJob())
+  expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8', 'DELETE'])
+  expect([outcome, warnings]).toEqual([{ requeueAfterMs: 1000 }, []])
+})
+
+test('an old Job that is not deleted is logged, except during a stop', async () => {
+  const given = { ...withOldJob(), statuses: { DELETE: 403 } }
+  expect((await reconcile(given)).warnings).toMatchObject([{ key: 'n/p', err: { status: 403 } }])
+  expect((await reconcile({ ...given, stopping: AbortSignal.abort() })).warnings).toEqual([])
+})
+
+test('a pool with a sufficient level whose owner is not recorded is requeued soon', async () => {
+  const given = { levels: [row(5000, null), row(5000, null)], isOwned: false } as const
+  const { steps, status, outcome } = await reconcile(given)
+  expect(steps).toEqual(['own', 'refresh', 'PATCH', 'cache 8'])
+  expect([status.level, outcome]).toEqual([5000, { requeueAfterMs: 200 }])
+})
+
+test('a running Job that cannot be cancelled is not reported as rejected', async () => {
+  const [old] = withOldJob().jobs ?? []
+  if (old === undefined) throw new Error('there is no Job')
+  const { steps, outcome } = await reconcile({
+    pool: { ...pool, spec: { ...spec, paused: true } },
+    jobs: [{ ...old, state: 'running', isReady: true, finishedMs: null }],
+    ...{ levels: [row(5000), row(5000)], statuses: { DELETE: 403 } },
+  })
+  expect(steps).toEqual(['refresh', 'DELETE'])
+  expect(outcome).toMatchObject({ status: 403 })
 })
 
 test.each<readonly [number, object]>([
