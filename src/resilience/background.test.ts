@@ -40,6 +40,21 @@ test('a task runs immediately, then one interval after each run completes', asyn
   expect(runs).toHaveLength(2)
 })
 
+test('a task that throws is reported, and runs when the interval is over', async () => {
+  const errors: unknown[] = []
+  const defect = new TypeError('a defect')
+  let runs = 0
+  const task = () => {
+    runs++
+    if (runs === 1) throw defect
+  }
+  const onError = (error: unknown) => errors.push(error)
+  const background = runInBackground({ everyMs: 1000, task, onError })
+  await jest.advanceTimersByTimeAsync(1000)
+  expect([runs, errors]).toEqual([2, [defect]])
+  await background.stop()
+})
+
 test('a trigger skips the rest of the wait', async () => {
   const { runs, background, complete } = startTask()
   await complete()

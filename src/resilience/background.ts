@@ -12,7 +12,7 @@ export interface Background {
 /** Runs `task` now, then `everyMs` milliseconds after each run completes. */
 export function runInBackground(options: {
   readonly everyMs: number
-  readonly task: (signal: AbortSignal) => Promise<void>
+  readonly task: (signal: AbortSignal) => Promise<void> | void
   readonly onError: (error: unknown) => void
 }): Background {
   const stopping = new AbortController()
@@ -23,7 +23,11 @@ export function runInBackground(options: {
   const running = (async () => {
     while (!isStopping()) {
       isTriggered = false
-      await options.task(stopping.signal).catch(options.onError)
+      try {
+        await options.task(stopping.signal)
+      } catch (error) {
+        options.onError(error)
+      }
       if (isStopping()) return
       waiting = Promise.withResolvers()
       const timer = setTimeout(waiting.resolve, delayMs(), undefined)

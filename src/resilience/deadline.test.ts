@@ -1,6 +1,6 @@
-// Pauses that are aborted, and deadlines that clear their timers.
+// Clocks, pauses that are aborted, and deadlines that clear their timers.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { pause, within } from './deadline.ts'
+import { monotonicMs, pause, steadyNowUs, within } from './deadline.ts'
 
 beforeEach(() => {
   jest.useFakeTimers()
@@ -43,4 +43,25 @@ test('pause() resolves when its signal aborts, immediately if it is aborted', as
   await waiting
   await pause(3_600_000, stopping.signal)
   await pause(0)
+})
+
+test('pause() waits for its time without a signal, or with one that does not abort', async () => {
+  jest.useRealTimers()
+  const { signal } = new AbortController()
+  for (const waiting of [() => pause(20), () => pause(20, signal)]) {
+    const startMs = performance.now()
+    await waiting()
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(18)
+  }
+})
+
+test('the clocks are those of the process, in milliseconds and in microseconds', () => {
+  jest.useRealTimers()
+  const read = () => performance.now()
+  const [beforeMs, nowMs, nowUs, afterMs] = [read(), monotonicMs(), steadyNowUs(), read()]
+  expect(nowMs).toBeGreaterThanOrEqual(beforeMs)
+  expect(nowMs).toBeLessThanOrEqual(afterMs)
+  const sinceStartMs = nowUs / 1000 - performance.timeOrigin
+  expect(sinceStartMs).toBeGreaterThanOrEqual(beforeMs - 1)
+  expect(sinceStartMs).toBeLessThanOrEqual(afterMs + 1)
 })

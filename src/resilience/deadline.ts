@@ -24,7 +24,6 @@ export type Pause = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /** Waits `ms` milliseconds, or until `signal` aborts; never rejects. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted === true) return
   await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch((error: unknown) => {
     if (signal?.aborted !== true) throw error
   })

@@ -29,6 +29,7 @@ test.each([
   [true, { message: 'Last error: Error: connect ETIMEDOUT 10.0.0.1:18000' }],
   [true, { code: 'ENOENT', message: 'connect ENOENT /run/redis.sock' }],
   [false, { code: 'ENOENT', message: "ENOENT: no such file or directory, open '/tls/ca.crt'" }],
+  [false, { code: 'ENOENT', message: "ENOENT: no such file, open '/tls/connect ENOENT'" }],
   [false, { code: 'ECONNRESET', message: 'Client network socket disconnected' }],
   [false, { code: 'DEPTH_ZERO_SELF_SIGNED_CERT', message: 'self-signed certificate' }],
   [false, { message: 'WRONGPASS invalid username-password pair' }],
