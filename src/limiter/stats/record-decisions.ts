@@ -40,7 +40,6 @@ export function createRecorder({ stats, top, decisions }: RecordDeps): DecideLim
 export function startLoggingTopValues(top: TopValues, log: Log): () => Promise<void> {
   const task = () => {
     logDenied(top.endMinute(Date.now()), log)
-    return Promise.resolve()
   }
   const onError = (err: unknown) => {
     log.error({ err }, 'top values not logged')
