@@ -104,3 +104,13 @@ test.each(['evil.example', 'ftp://evil.example/', 'http://', 'javascript:http://
     expect(findBlocking([], url)).toBeUndefined()
   },
 )
+
+test('comments, empty and faulty lines of the list block nothing', () => {
+  const content = '# evil.example\n\n*.evil.example\ncom\nEVIL.example # x\nevil.example\n'
+  const documents = [documentOf('one', content), documentOf('two', 'evil.example/\nx.example')]
+  expect(findBlocking(documents, 'https://www.evil.example/')).toEqual(['evil.example'])
+  expect(findBlocking(documents, 'https://evil.example/a')).toEqual([
+    ...['evil.example', 'evil.example/'],
+  ])
+  expect(findBlocking(documents, 'https://notevil.example/')).toEqual([])
+})

@@ -97,3 +97,34 @@ test('a stopped process sweeps no further, and an empty sweep is not logged', as
   expect(await links.find(link.code)).toEqual(link)
   expect(lines).toEqual([])
 })
+
+test.each([
+  ['intents', { links: 0, intents: 1, reports: 0 }],
+  ['reports', { links: 0, intents: 0, reports: 1 }],
+  ['as many links as intents', { links: 1, intents: 1, reports: 0 }],
+  ['as many reports as links', { links: 1, intents: 0, reports: 1 }],
+  ['all records', { links: 1, intents: 2, reports: 3 }],
+])('a sweep that deletes %s is logged', async (_, counts) => {
+  const { deps, lines, metrics } = createSetup()
+  const storeOf = (count: number) => ({ deleteExpired: () => Promise.resolve(count) })
+  const { links, intents, reports } = counts
+  const stores = { links: storeOf(links), intents: storeOf(intents), reports: storeOf(reports) }
+  await sweep({ ...deps, ...stores })
+  expect(lines).toEqual([counts])
+  expect(await purged(metrics)).toBe(links)
+})
+
+test('a sweep that is stopped during a step starts no other', async () => {
+  const { deps, stopping, swept, lines } = createSetup()
+  let steps = 0
+  const links = {
+    deleteExpired() {
+      steps++
+      stopping.abort()
+      return Promise.resolve(500)
+    },
+  }
+  await sweep({ ...deps, links })
+  expect([steps, swept]).toEqual([1, []])
+  expect(lines).toEqual([{ links: 500, intents: 0, reports: 0 }])
+})

@@ -15,8 +15,9 @@ const codesOf = (seq: number) => Array.from({ length: 1000 }, (_, i) => toBase62
 async function supplyOf(
   minted: number,
   change: (codes: CodeStore) => Partial<CodeStore> = () => ({}),
-  others: Pick<SupplyDeps, 'pause' | 'random'> = {},
+  given: Pick<SupplyDeps, 'pause' | 'random'> & { readonly hasRefill?: boolean } = {},
 ) {
+  const { hasRefill = true, ...others } = given
   const codes = createMemoryCodeStore()
   await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint: 'f' })
   const mint = async (from: number, to: number) => {
@@ -29,14 +30,15 @@ async function supplyOf(
   const clock = { monotonicMs: 1000 }
   const stopping = new AbortController()
   const observed = { refillTriggers: 0, errors: [] as unknown[] }
+  const metrics = createMetrics()
   const supply = createCodeSupply({
     codes: { ...codes, ...change(codes) },
     pool: POOL,
     signal: stopping.signal,
     pause: () => Promise.resolve(),
     monotonicMs: () => clock.monotonicMs,
-    metrics: createMetrics(),
-    triggerRefill: () => observed.refillTriggers++,
+    metrics,
+    ...(hasRefill && { triggerRefill: () => observed.refillTriggers++ }),
     onError: (error) => observed.errors.push(error),
     ...others,
   })
@@ -50,7 +52,7 @@ async function supplyOf(
     }
     return taken
   }
-  return { codes, mint, clock, stopping, observed, supply, take, takeMany }
+  return { codes, mint, clock, stopping, observed, supply, take, takeMany, metrics }
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
@@ -234,4 +236,17 @@ test('after an unknown outcome the pauses between claims grow, and are random', 
   )
   expect(await supply.take(clock.monotonicMs + 5000)).toEqual({ kind: 'store-unavailable' })
   expect(pauses).toEqual([10, 20, 40, 80, 160, 320, 500, 500, 500, 500])
+})
+
+test('each claimed block is counted for its pool; an empty pool counts none', async () => {
+  const { take, takeMany, metrics } = await supplyOf(2)
+  await takeMany(2000)
+  expect(await take()).toEqual({ kind: 'pool-empty' })
+  expect((await metrics.blocksClaimed.get()).values).toEqual([{ labels: { pool: POOL }, value: 2 }])
+})
+
+test('without a refill to trigger, codes are taken until the pool is empty', async () => {
+  const { take, takeMany } = await supplyOf(1, undefined, { hasRefill: false })
+  expect(await takeMany(1000)).toHaveLength(1000)
+  expect(await take()).toEqual({ kind: 'pool-empty' })
 })

@@ -97,3 +97,20 @@ test('a defect fails the request, or is reported if it occurs after the response
   await advance(0)
   expect(other.errors).toEqual([new TypeError('a delayed defect')])
 })
+
+test('a defect that is not an error fails the request with an error', async () => {
+  const { promise, reject } = Promise.withResolvers<string>()
+  reject('a defect')
+  const links = { ...createMemoryLinkStore(), insertIfAbsent: () => promise }
+  await expect(linkCreatorOf({ links }).create(request)).rejects.toStrictEqual(
+    new Error('a defect'),
+  )
+})
+
+test('a result before the deadline is returned, and no timeout follows', async () => {
+  const { create, errors } = linkCreatorOf()
+  const outcome = await create(request)
+  expect(outcome).toMatchObject({ kind: 'created', link: { code: 'a' } })
+  await advance(2 * CREATE_MS_MAX)
+  expect([errors, jest.getTimerCount()]).toEqual([[], 0])
+})

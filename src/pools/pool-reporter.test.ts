@@ -67,7 +67,8 @@ test('the level and the low-water mark are exported as metrics', async () => {
 })
 
 test('a pool without a configured target has no marks', async () => {
-  const { reporter, source } = createReporter()
+  const { reporter, source, metrics } = createReporter()
   source.marks = { lowWater: null, target: null }
   expect(await reporter.report()).toMatchObject([{ level: 40_000, lowWater: null, target: null }])
+  expect((await metrics.poolLowWater.get()).values).toEqual([])
 })

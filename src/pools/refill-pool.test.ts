@@ -5,7 +5,7 @@ import { mintBlock } from '../codes/block.ts'
 import { isReserved } from '../links/reserved.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { createMemoryCodeStore } from '../../test/kit/stores/memory-code-store.ts'
-import { refillPool } from './refill-pool.ts'
+import { OtherSecretError, refillPool } from './refill-pool.ts'
 
 const POOL = 'default'
 const permutation = createPermutation(new Uint8Array(32))
@@ -67,6 +67,7 @@ test('a pool of another secret and an unknown pool are rejected before any write
   const { codes, deps } = await setUpPool()
   const marks = { lowWater: 1000, target: 1000 }
   const other = refillPool({ ...deps, secretFingerprint: 'g' }, marks)
+  await expect(other).rejects.toBeInstanceOf(OtherSecretError)
   await expect(other).rejects.toThrow(/pool default was first filled with another code secret/)
   await expect(refillPool({ ...deps, pool: 'none' }, marks)).rejects.toThrow(/unknown pool none/)
   expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
@@ -76,4 +77,19 @@ test('a stopping process generates no codes', async () => {
   const { deps, stopping } = await setUpPool()
   stopping.abort()
   expect(await refillPool(deps, { lowWater: 1000, target: 9000 })).toMatchObject({ minted: 0 })
+})
+
+test('each advance is reported with its row; a stop completes the current one only', async () => {
+  const { codes, deps, stopping, metrics } = await setUpPool()
+  const minted: number[] = []
+  const onMinted = (row: { readonly minted: number }) => {
+    minted.push(row.minted)
+    if (minted.length === 2) stopping.abort()
+  }
+  const row = await refillPool({ ...deps, onMinted }, { lowWater: 1, target: 30_000 })
+  expect([minted, row.minted]).toEqual([[10, 20], 20])
+  expect(await codes.readBlock({ pool: POOL, seq: 21 })).toBeUndefined()
+  const [counted] = (await metrics.codesMinted.get()).values
+  expect(counted?.labels).toEqual({ pool: POOL })
+  expect(counted?.value).toBeGreaterThan(19_000)
 })
