@@ -83,9 +83,8 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
       watchNamespace(deps, namespace, {
         onPool: (change) => {
           if (!needsReconcile(change)) return
-          add(keyOf(change.object))
           const others = change.type === 'changed' ? [] : poolsOf(storeNameOf(change.object))
-          for (const other of others) add(keyOf(other))
+          for (const key of new Set([change.object, ...others].map(keyOf))) add(key)
         },
         onJob: ({ object }) => {
           const owner = controllerOf(object)

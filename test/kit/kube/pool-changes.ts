@@ -109,7 +109,7 @@ export function watchPools({
   /** The CodePools that are reconciled within `ms`. */
   const take = async (ms = 0) => {
     await scheduler.advance(ms)
-    const taken = [...new Set(reconciled)].sort()
+    const taken = reconciled.toSorted()
     reconciled = []
     return taken
   }
