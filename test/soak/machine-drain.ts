@@ -16,7 +16,8 @@ import {
 } from '../kit/http/raw-http.ts'
 import { withinDeadline, waitFor } from '../kit/wait-for.ts'
 
-const CLIENTS = 32
+/** Few creates at a time, so that they meet their deadline on a busy machine. */
+const CLIENTS = { create: 16, redirect: 32 }
 const FULL_ROUNDS = 20
 /** Responses before the signal. */
 const WARM_UP_RESPONSES = 200
@@ -42,13 +43,16 @@ export async function drainMachine(
   let responses = 0
   let responsesAfterSignal = 0
   let isSignalled = false
-  const onResponse = () => {
+  const onResponse = (request: RawRequest, response: RawResponse) => {
+    // Before the signal, a create may exceed its deadline on a busy machine.
+    if (role === 'create' && response.status === 503 && !isSignalled) return
+    load.check(request, response)
     responses++
     if (isSignalled) responsesAfterSignal++
   }
   try {
     const connections = await Promise.all(
-      Array.from({ length: CLIENTS }, () => openConnection(machine.port)),
+      Array.from({ length: CLIENTS[role] }, () => openConnection(machine.port)),
     )
     const { check, next } = load
     await waitFor('a first expected response', async () => {
@@ -60,7 +64,7 @@ export async function drainMachine(
       check(request, response)
       return true
     })
-    const working = connections.map((connection) => work(connection, { ...load, onResponse }))
+    const working = connections.map((connection) => work(connection, { next, onResponse }))
     await Promise.race([
       waitFor('a load', () => responses >= WARM_UP_RESPONSES),
       Promise.all(working),
@@ -127,13 +131,12 @@ async function redirectLoad({ creates }: ManyMachines): Promise<Load> {
 /** Sends requests until a response closes the connection. Throws if a request is lost. */
 async function work(
   connection: RawConnection,
-  { next, check, onResponse }: Load & { onResponse: () => void },
+  { next, onResponse }: Pick<Load, 'next'> & { readonly onResponse: Load['check'] },
 ): Promise<void> {
   for (;;) {
     const request = next()
     const response = await connection.exchange(request)
-    check(request, response)
-    onResponse()
+    onResponse(request, response)
     if (headerOf(response, 'Connection') === 'close') return
   }
 }
