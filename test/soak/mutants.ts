@@ -9,6 +9,10 @@ const SCORE_MIN = 0.85
 const MUTANT_MS_MAX = 30_000
 /** The same for modules whose tests start Cassandra or an API server. */
 const SERVER_MUTANT_MS_MAX = 180_000
+/** The ratio of the timeout of one test, which a mutant that waits without end exceeds. */
+const TEST_RATIO = 1 / 3
+/** More than cores, since some mutants only wait. */
+const PROCESSES = 3
 /** Jest keeps about 8 MB for each mutant until its process ends. */
 const PROCESS_MUTANTS_MAX = 50
 
@@ -89,6 +93,7 @@ async function measure(
   log: (line: string) => void,
 ): Promise<number> {
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
+  process.env['MUTANT_TEST_MS'] = String(mutantMsMax * TEST_RATIO)
   const stryker = new Stryker({
     mutate:
       process.env['FILES']?.split(',') ??
@@ -100,7 +105,7 @@ async function measure(
     jest: { configFile: 'test/soak/mutants/config.js', enableFindRelatedTests: false },
     coverageAnalysis: 'perTest',
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
-    concurrency: 2,
+    concurrency: PROCESSES,
     timeoutMS: mutantMsMax,
     timeoutFactor: 0,
     maxTestRunnerReuse: PROCESS_MUTANTS_MAX,

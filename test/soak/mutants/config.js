@@ -8,7 +8,7 @@ export default {
   ...unit,
   rootDir: process.cwd(),
   testMatch: (process.env['MUTANT_TESTS'] ?? '').split(' ').map((glob) => `<rootDir>/${glob}`),
-  testTimeout: config.testTimeout,
+  testTimeout: Number(process.env['MUTANT_TEST_MS']),
   runner: '<rootDir>/test/soak/mutants/runner.ts',
   // Stryker does not resolve <rootDir>.
   testEnvironment: `${process.cwd()}/test/soak/mutants/environment.ts`,
