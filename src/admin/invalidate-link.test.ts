@@ -134,14 +134,16 @@ test('confirm() resolves to false if its second invalidation fails', async () =>
   expect(await confirming).toBe(false)
 })
 
-test('stop() retries unconfirmed invalidations once', async () => {
-  const { cache, calls, invalidator, queueMetrics } = setUp()
+test('stop() retries unconfirmed invalidations once, however many failed before', async () => {
+  const { cache, calls, pauses, invalidator, queueMetrics } = setUp()
   cache.isDown = true
-  await Promise.all(['a', 'b'].map((code) => invalidator.invalidate(code)))
+  const codes = Array.from({ length: 150 }, (_, i) => `c${String(i + 100)}`)
+  await Promise.all(codes.map((code) => invalidator.invalidate(code)))
+  await until(() => Promise.resolve(pauses.length === 4)) // one code is tried at a time
   cache.isDown = false
   calls.length = 0
   await invalidator.stop()
-  expect([...calls].sort()).toEqual(['a', 'b'])
+  expect([...calls].sort()).toEqual(codes)
   expect(await queueMetrics()).toMatchObject({ queued: 0 })
 })
 

@@ -107,17 +107,17 @@ test('returns empty if other processes claim all blocks, or the pool does not ex
 })
 
 describe('a stop of the process ends the claim', () => {
-  test.each<[string, keyof CodeStore]>([
-    ['the pool', 'readPoolSerial'],
-    ['the claimed block', 'readBlock'],
-  ])('while it reads %s', async (_, method) => {
-    const { claim, stopping } = await setUp(1, () => ({
+  test.each<[string, keyof CodeStore, number]>([
+    ['the pool', 'readPoolSerial', 0],
+    ['the claimed block', 'readBlock', 1],
+  ])('while it reads %s', async (_, method, claims) => {
+    const { claim, stopping, writers } = await setUp(1, () => ({
       [method]: () => {
         stopping.abort()
         return fail()
       },
     }))
-    expect(await claim()).toEqual({ kind: 'stopped' })
+    expect([await claim(), writers.length]).toEqual([{ kind: 'stopped' }, claims])
   })
 
   test('while the outcome of a claim is unknown', async () => {

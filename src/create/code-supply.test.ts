@@ -27,7 +27,7 @@ async function supplyOf(
     await codes.advanceMinted({ pool: POOL, from, to })
   }
   await mint(0, minted)
-  const clock = { monotonicMs: 1000 }
+  const clock = { monotonicMs: 1_000_000 }
   const stopping = new AbortController()
   const observed = { refillTriggers: 0, errors: [] as unknown[] }
   const metrics = createMetrics()

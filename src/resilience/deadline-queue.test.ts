@@ -1,6 +1,6 @@
 // One timer for all calls: each times out at its own deadline, in any order of completion.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import { createDeadlineQueue } from './deadline-queue.ts'
 import { installSpans, type Spans } from '../telemetry/spans.ts'
 
@@ -32,6 +32,23 @@ test('calls time out in the order they started; a call between them completes', 
   const second = deadlines.within(never).then(note('second'))
   await Promise.all([first, second])
   expect(settled).toEqual(['completed 1', 'first undefined', 'second undefined'])
+})
+
+test('a call that started later times out at its own deadline', async () => {
+  jest.useFakeTimers()
+  try {
+    const deadlines = createDeadlineQueue(30, nowMs)
+    const timedOut: string[] = []
+    deadlines.add(() => timedOut.push('first'))
+    await jest.advanceTimersByTimeAsync(20)
+    deadlines.add(() => timedOut.push('second'))
+    await jest.advanceTimersByTimeAsync(29)
+    expect(timedOut).toEqual(['first'])
+    await jest.advanceTimersByTimeAsync(2) // fake setImmediate callbacks take 1 ms
+    expect(timedOut).toEqual(['first', 'second'])
+  } finally {
+    jest.useRealTimers()
+  }
 })
 
 test('a result that arrived before a delayed timer fires is returned', async () => {

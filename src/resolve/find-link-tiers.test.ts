@@ -285,6 +285,7 @@ describe('while store and cache are both unavailable', () => {
       await setUpOutage(HIT_MS_MAX, { staleMs: 0 }),
     ]) {
       await expect(setup.find()).rejects.toBeInstanceOf(StoreError)
+      expect(await setup.countsOf()).toMatchObject({ 'stale hit': 0 })
     }
   })
 })

@@ -21,6 +21,7 @@ const anyLink = fc.record<CachedTarget>({
   readAtMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   fromMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   untilMs: fc.double({ min: 0, max: 4_000_000_000_000, noNaN: true }),
+  allowedBy: fc.option(fc.nat(), { nil: undefined }),
 })
 const anyStep = fc.oneof(
   { weight: 5, arbitrary: fc.record({ code: anyCode, link: anyLink }) },
@@ -220,6 +221,15 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     )
   })
 
+  test('a target that is stored repeatedly evicts no other', () => {
+    const links = createTargetTable({ linksMax: 8, targetBytesMax: 4096 })
+    links.put('first', cachedTargetOf('https://x.example/')) // in slot 0
+    links.put('kept', cachedTargetOf('https://kept/'))
+    for (let i = 0; i < 1000; i++) links.put('first', cachedTargetOf('https://y.example/'))
+    expect(links.get('kept')).toEqual(cachedTargetOf('https://kept/'))
+    expect(links.getFresh('first', 1000)?.longUrl).toBe('https://y.example/')
+  })
+
   test('a target that fills the whole ring evicts all others', () => {
     const { links } = runSteps([
       { code: 'c1', length: 2048, action: 'put' },
@@ -241,18 +251,14 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     expect(links.get('longer')).toBeUndefined()
   })
 
-  test('a target larger than the ring is not stored, not even truncated', () => {
-    const links = createTargetTable(bounds)
-    links.put('code', cachedTargetOf('short'))
-    links.put('code', cachedTargetOf('x'.repeat(4097)))
-    expect(links.get('code')).toBeUndefined()
-  })
-
-  test('a target that is too long removes the previous target of its code', () => {
-    const links = createTargetTable(big)
+  test.each([
+    ['larger than the ring', 4097, bounds],
+    ['longer than the maximum', 0x10000, big],
+  ])('a target that is %s only removes the previous target of its code', (_, length, of) => {
+    const links = createTargetTable(of)
     links.put('code', cachedTargetOf('https://x.example/'))
-    links.put('code', cachedTargetOf('x'.repeat(0x10000)))
-    expect(links.get('code')).toBeUndefined()
+    links.put('code', cachedTargetOf('x'.repeat(length)))
+    expect(links.get('code')).toBeUndefined() // not even truncated
   })
 
   test.each([64, 128, 4096])('%d links, stored while the table grew, can be deleted', (count) => {

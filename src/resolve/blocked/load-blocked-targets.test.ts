@@ -1,7 +1,9 @@
 // Loading blocked targets from files: in steps, in a worker thread, and the bounds.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { buildBlockedTable, FAULTS_MAX } from './build-blocked-table.ts'
 import {
@@ -94,8 +96,16 @@ test('small files are loaded in steps, also if a thread would take too long', as
 })
 
 test('a thread that takes too long is stopped', async () => {
-  const slow = createBlockedTargetsLoader(1)
-  await expect(slow.load([await writeLarge(50_000)])).rejects.toThrow('took longer than 1 ms')
+  const threads: Worker[] = []
+  const note = (message: unknown) => threads.push((message as { worker: Worker }).worker)
+  subscribe('worker_threads', note)
+  try {
+    const slow = createBlockedTargetsLoader(1)
+    await expect(slow.load([await writeLarge(50_000)])).rejects.toThrow('took longer than 1 ms')
+    expect(threads.map(({ threadId }) => threadId)).toEqual([-1]) // that of a stopped thread
+  } finally {
+    unsubscribe('worker_threads', note)
+  }
 })
 
 test('a stop aborts the load in flight, and rejects further ones', async () => {
