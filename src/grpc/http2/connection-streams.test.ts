@@ -17,8 +17,9 @@ const [END_STREAM, END_HEADERS] = [1, 4]
 const data = (stream: number, bytes: number, flags = 0) =>
   frame({ type: frameTypes.data, flags }, stream, Buffer.alloc(bytes))
 const resetOf = (stream: number) => frame({ type: frameTypes.rstStream }, stream, uint32(8))
-const trailers = (stream: number, flags = END_HEADERS | END_STREAM) =>
-  headersOn(stream, flags, Buffer.from('\0\x01x\x01y'))
+const field = Buffer.from('\0\x01x\x01y')
+const trailers = (stream: number, flags = END_HEADERS | END_STREAM, block = field) =>
+  headersOn(stream, flags, block)
 const withLength = (length: number) =>
   Buffer.concat([callHeaders, Buffer.from(`\0\x0econtent-length\x01${length}`)])
 
@@ -61,6 +62,13 @@ describe('a request', () => {
     expect([received.at(-1), started[0]?.isRemoteClosed, resets()]).toEqual(['1 0 true', true, []])
   })
 
+  test('is complete with trailers that are too large, which are ignored', async () => {
+    const { send, received, resets, goaways } = openRecorded()
+    const large = Buffer.alloc(400, 0x82)
+    await send(opening, headersOn(1), trailers(1, END_HEADERS | END_STREAM, large))
+    expect([received.at(-1), resets(), goaways()]).toEqual(['1 0 true', [], []])
+  })
+
   test('whose headers are too large is started without fields', async () => {
     const { send, received, goaways } = openRecorded()
     await send(opening, headersOn(1, END_HEADERS, Buffer.alloc(400, 0x82)))
@@ -87,6 +95,10 @@ describe('an open stream is reset by', () => {
   const headersOfRequest = headersOn(1, END_HEADERS | END_STREAM)
   const frames: Record<string, readonly [sent: Buffer, code: number]> = {
     'trailers without END_STREAM': [trailers(1, END_HEADERS), errorCodes.protocol],
+    'trailers of which one has an invalid name': [
+      trailers(1, END_HEADERS | END_STREAM, Buffer.from('\0\x01x\x01y\0\x01X\x01y')),
+      errorCodes.protocol,
+    ],
     'the headers of another request': [headersOfRequest, errorCodes.protocol],
     'data after END_STREAM': [
       Buffer.concat([data(1, 1, END_STREAM), data(1, 1)]),
