@@ -153,7 +153,10 @@ test('a connection whose frames exceed its share is closed', () => {
   expect(exceeds.budget.held).toBe(0)
 })
 
-test('deferred work also runs in slices, before further input', async () => {
+test.each([
+  ['another address', 'b'],
+  ['the same address', 'a'],
+])('deferred work runs in slices, in turns with a connection of %s', async (_, address) => {
   const { inputQueue, clock, done, duplex, scheduler, turn } = openQueue()
   for (const name of ['first', 'second']) {
     inputQueue.runLater(() => {
@@ -162,7 +165,7 @@ test('deferred work also runs in slices, before further input', async () => {
     })
   }
   scheduler.defer({
-    address: 'b',
+    address,
     runSlice() {
       done.push('other')
       return false
