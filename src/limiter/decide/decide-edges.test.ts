@@ -43,8 +43,8 @@ test('a refund removes a cached denial even if the store does not respond', asyn
   expect(store.calls).toHaveLength(before + 2)
 })
 
-/** A limiter with this store, without rendered responses. */
-function openLimiter(decide: GuardedStore['decide']) {
+/** A limiter with this store, without rendered responses; it records decisions in `decided`. */
+function openLimiter(decide: GuardedStore['decide'], decided: Decision[] = []) {
   const nowUs = () => START_US
   const rules = rulesOf(modes)
   const use = createDecideLimits({
@@ -58,17 +58,31 @@ function openLimiter(decide: GuardedStore['decide']) {
       nowUs,
     }),
     denyCache: undefined,
-    ...{ record: () => undefined, onUnknownDomain: () => undefined },
+    record: (_, decision) => decided.push(decision),
+    onUnknownDomain: () => undefined,
     ...{ onGlobalShadow: () => undefined, renderMetadata: () => undefined },
     renderResponse: () => ({ headers: [], body: undefined }),
     nowUs,
     options: { areAllShadow: false, areAllQuotas: false, denyConsumes: true },
   })
-  return (...keys: readonly string[]) => {
-    const descriptors = keys.map((key) => entriesOf({ [key]: '' }))
+  return (...keys: readonly (string | { readonly key: string; readonly hits: number })[]) => {
+    const descriptors = keys.map((one) =>
+      typeof one === 'string' ? entriesOf({ [one]: '' }) : entriesOf({ [one.key]: '' }, one.hits),
+    )
     return use({ domain: 'shop', descriptors, hits: 1 })
   }
 }
+
+test('a rule with on_store_error: deny records the denied hits, and no refund', async () => {
+  const decided: Decision[] = []
+  const request = openLimiter(() => Promise.resolve({ delayedResult: undefined }), decided)
+  await request({ key: 'deny', hits: 3 }, { key: 'deny', hits: -2 }, { key: 'allow', hits: 3 })
+  expect(decided.map(({ admitted, over }) => [admitted, over])).toEqual([
+    [false, 3],
+    [true, 0],
+    [true, 0],
+  ])
+})
 
 test('delayed decisions are recorded for the rules that were decided locally', async () => {
   const reported = (remaining: number): Decision => ({

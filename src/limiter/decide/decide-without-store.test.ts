@@ -125,14 +125,18 @@ descriptors:
     expect((await request({ local: '' })).statuses[0]?.limitRemaining).toBe(0)
   })
 
-  test('a call whose quotas are all denied or exhausted consumes nothing', async () => {
+  test.each([
+    ['denied or exhausted', { closed: '' }],
+    ['exhausted', { total: '' }],
+  ])('a call whose quotas are all %s consumes nothing', async (_, first) => {
     const { request, store } = limiterOf(`${quotas}
   - key: closed
     quota_mode: true
     rate_limit: {unit: day, requests_per_unit: 1, on_store_error: deny}
+  - {key: total, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 `)
     store.isUnavailable = true
-    const call = async () => (await request({ closed: '' }, { spent: '' }, { rate: '' })).code
+    const call = async () => (await request(first, { spent: '' }, { rate: '' })).code
     expect([await call(), await call(), await call()]).toEqual(['OK', 'OVER_LIMIT', 'OVER_LIMIT'])
     expect((await request({ rate: '' })).code).toBe('OK')
   })
