@@ -31,6 +31,8 @@ test('a frequent key replaces a rare one with its own item, and the estimate is 
   keys.record('a', 'A', { hits: 5, denied: 5 })
   keys.record('b', 'B', hit)
   expect(keys.top(1)).toEqual([{ key: 'b', item: 'item B', hits: 6, denied: 0 }])
+  for (let i = 0; i < 2; i++) keys.record('b', 'B', { hits: 1, denied: 1 })
+  expect(keys.top(1)).toEqual([{ key: 'b', item: 'item B', hits: 8, denied: 2 }])
 })
 
 test('a rare key rarely replaces a frequent one', () => {

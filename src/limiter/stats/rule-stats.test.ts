@@ -114,7 +114,9 @@ describe('names', () => {
   test('/stats has one sorted line per counter, and one for the response times', () => {
     stats.countersOf('d.k_v').record(hit)
     stats.countUnknownDomain('unknown')
-    stats.service.configLoadSuccess++
+    const [configLoadSuccess, configLoadError, globalShadowMode, redisError] = [1, 2, 3, 4]
+    Object.assign(stats.service, { configLoadSuccess, configLoadError, globalShadowMode })
+    Object.assign(stats.service, { redisError, serviceError: 5 })
     for (const ms of [1, 2, 3, 4]) stats.countCall(ms)
     const lines = renderStats(stats).split('\n')
     expect(lines.pop()).toBe('')
@@ -123,6 +125,10 @@ describe('names', () => {
     expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.over_limit: 0')
     expect(lines).toContain('ratelimit.service.rate_limit.unknown.domain_not_found: 1')
     expect(lines).toContain('ratelimit.service.config_load_success: 1')
+    expect(lines).toContain('ratelimit.service.config_load_error: 2')
+    expect(lines).toContain('ratelimit.service.global_shadow_mode: 3')
+    expect(lines).toContain('ratelimit.service.call.should_rate_limit.redis_error: 4')
+    expect(lines).toContain('ratelimit.service.call.should_rate_limit.service_error: 5')
     expect(lines).toContain('ratelimit_server.ShouldRateLimit.total_requests: 4')
     expect(lines).toContain(
       'ratelimit_server.ShouldRateLimit.response_time: ' +
