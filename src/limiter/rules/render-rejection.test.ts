@@ -12,6 +12,16 @@ test('a fault above 4 KiB is truncated between two characters', () => {
   expect(renderRejection(faults.slice(0, 1))).toMatch(/é\.\.\.$/)
 })
 
+test.each([
+  ['one fault', [4082], 4095],
+  ['one fault, one byte longer', [4083], 4096],
+  ['two faults', [2000, 2068], 4095],
+  ['two faults, of which the second is one byte too long', [2000, 2069], 2013 + 11],
+])('%s: lines with their ends have at most 4 KiB', (_, lengths, bytes) => {
+  const reason = renderRejection(lengths.map((length) => fault('x'.repeat(length))))
+  expect(Buffer.byteLength(reason)).toBe(bytes)
+})
+
 test('faults beyond 4 KiB are counted', () => {
   const reason = renderRejection(Array.from({ length: 10 }, () => fault('x'.repeat(1000))))
   expect(reason.split('\n')).toHaveLength(5)
