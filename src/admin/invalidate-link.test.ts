@@ -134,7 +134,18 @@ test('confirm() resolves to false if its second invalidation fails', async () =>
   expect(await confirming).toBe(false)
 })
 
-test('stop() retries unconfirmed invalidations once, however many failed before', async () => {
+test('stop() retries unconfirmed invalidations once', async () => {
+  const { cache, calls, invalidator, queueMetrics } = setUp()
+  cache.isDown = true
+  await Promise.all(['a', 'b'].map((code) => invalidator.invalidate(code)))
+  cache.isDown = false
+  calls.length = 0
+  await invalidator.stop()
+  expect([...calls].sort()).toEqual(['a', 'b'])
+  expect(await queueMetrics()).toMatchObject({ queued: 0 })
+})
+
+test('stop() also retries all of them after several failures', async () => {
   const { cache, calls, pauses, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   const codes = Array.from({ length: 150 }, (_, i) => `c${String(i + 100)}`)
