@@ -9,6 +9,9 @@ import { moveToGeneratorCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
 const GOAL = 0.9
+/** Enough to read each link from SQLite, and for V8 to compile hot code. */
+const WARM_UP_MS = 3000
+const WARM_UP_MS_PER_LINK = 0.1
 /** Runs the benchmark, from `clients` addresses that request `links` links in turn. */
 export async function benchRedirect(
   options: BenchOptions & { readonly clients?: number; readonly links?: number },
@@ -28,6 +31,7 @@ export async function benchRedirect(
       floor: { name: 'node:http', pid: floor.pid, load: redirectLoad(port, codes, clients) },
       ours: { name: 'standalone', pid: ours.pid, load: redirectLoad(ours.port, codes, clients) },
       options,
+      warmUpMs: WARM_UP_MS + links * WARM_UP_MS_PER_LINK,
       conditions: { ...conditions, links, clients },
     })
   } finally {

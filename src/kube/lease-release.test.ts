@@ -19,6 +19,29 @@ test('a leader that is stopped while it cannot renew reports stopped, not lost',
   expect(one.reported).toEqual(['won 0', 'stopped 12000'])
 })
 
+test('a leader that is stopped between renewals sends nothing', async () => {
+  const one = world.add('one')
+  await world.advance(1000)
+  one.stop()
+  await world.advance(5000)
+  expect([one.reported, one.calls.length]).toEqual([['won 0', 'stopped 1000'], 2])
+})
+
+test('a candidate that has written nothing releases nothing', async () => {
+  world.write({ holderIdentity: 'other', leaseDurationSeconds: 15 })
+  const one = world.add('one')
+  await world.advance(100)
+  one.stop()
+  await world.advance(5000)
+  expect([one.calls.length, one.election.isStuck()]).toEqual([1, false])
+})
+
+test('an election that was lost is not stuck', async () => {
+  const one = world.add('one', calls([{}, {}], LOST))
+  await world.advance(3_600_000)
+  expect([one.reported.length, one.election.isStuck()]).toEqual([2, false])
+})
+
 test('a leader that releases stops leading before its request is sent', async () => {
   const one = world.add('one', ({ nth }) => (nth <= 2 ? {} : { responseMs: 900 }))
   await world.advance(100)

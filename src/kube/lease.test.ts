@@ -142,6 +142,28 @@ test.each([
   expect(one.reported).toEqual([`won ${acquiredMs}`])
 })
 
+test('the Lease has the time of its acquisition and the number of its transitions', async () => {
+  const one = world.add('one')
+  await world.advance(4000) // two renewals
+  const acquired = { acquireTime: '1970-01-01T00:00:00.000000Z', leaseTransitions: 0 }
+  expect(world.spec()).toMatchObject({ ...acquired, renewTime: '1970-01-01T00:00:04.000000Z' })
+  one.stop()
+  world.add('two')
+  await world.advance(20_000)
+  expect(world.spec()).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 })
+  const { acquireTime } = world.spec() as { acquireTime?: string }
+  await world.advance(4000)
+  expect(world.spec()).toMatchObject({ holderIdentity: 'two', acquireTime, leaseTransitions: 1 })
+  expect(acquireTime).not.toBe(acquired.acquireTime)
+})
+
+test('a candidate that cannot read the Lease does not create it', async () => {
+  const one = world.add('one', calls([{ failsWith: 500 }]))
+  await world.advance(100)
+  expect([one.calls.map(({ method }) => method), one.reported]).toEqual([['GET'], []])
+  expect(one.warnings).toEqual(['failed to acquire the Lease'])
+})
+
 test('a fractional duration is rounded up to whole seconds', async () => {
   world.add('one', calls([]), { leaseDurationMs: 1500, renewDeadlineMs: 1200, retryPeriodMs: 200 })
   await world.advance(0)

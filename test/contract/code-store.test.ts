@@ -4,7 +4,7 @@ import { createCassandraCodeStore } from '../../src/stores/cassandra/code-store.
 import { createMemoryCodeStore } from '../kit/stores/memory-code-store.ts'
 import { createSqliteCodeStore } from '../../src/stores/sqlite/code-store.ts'
 import { type CodeStoreCase, defineCodeStoreTests } from './code-store.ts'
-import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
+import { openStatements, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 const stores: readonly CodeStoreCase[] = [
@@ -22,7 +22,7 @@ const stores: readonly CodeStoreCase[] = [
   {
     name: 'cassandra',
     async open() {
-      const { cassandra, close } = await openNode('codes_contract')
+      const { cassandra, close } = await openStatements('codes_contract')
       return { codes: createCassandraCodeStore(cassandra), close }
     },
   },

@@ -4,7 +4,7 @@ import { createCassandraIntentStore } from '../../src/stores/cassandra/intent-st
 import { createMemoryIntentStore } from '../kit/stores/memory-intent-store.ts'
 import { createSqliteIntentStore } from '../../src/stores/sqlite/intent-store.ts'
 import { defineIntentStoreTests, type IntentStoreCase, START_MS } from './intent-store.ts'
-import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
+import { openStatements, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 function fakeClock() {
@@ -38,7 +38,7 @@ const stores: readonly IntentStoreCase[] = [
   {
     name: 'cassandra',
     async open() {
-      const { cassandra, close } = await openNode('intents_contract')
+      const { cassandra, close } = await openStatements('intents_contract')
       const { nowMs } = fakeClock()
       return { intents: createCassandraIntentStore(cassandra, nowMs), close }
     },

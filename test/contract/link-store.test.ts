@@ -6,7 +6,7 @@ import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.
 import { createMemoryLinkStore } from '../kit/stores/memory-link-store.ts'
 import { createSqliteLinkStore } from '../../src/stores/sqlite/link-store.ts'
 import { defineLinkStoreTests, type LinkStoreCase } from './link-store.ts'
-import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
+import { openStatements, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 /** A store whose connection is lost at its first write; `deliver` sends that write. */
@@ -51,7 +51,7 @@ const stores: readonly LinkStoreCase[] = [
   {
     name: 'cassandra',
     async open() {
-      const { cassandra, close } = await openNode('links_contract')
+      const { cassandra, close } = await openStatements('links_contract')
       const openDelayed = () => openStoreWithDelayedWrite(cassandra)
       const tokenOf = async (code: string) => {
         const cql = 'SELECT token(short_code) AS position FROM links WHERE short_code = ?'

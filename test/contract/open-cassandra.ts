@@ -1,5 +1,6 @@
 // Opens Cassandra for tests: one real node with a new keyspace that has our tables.
-// Closing stops the node.
+// Closing stops the node. Mutation tests share one node (test/soak/mutants.ts).
+import { randomUUID } from 'node:crypto'
 import { parseConfig } from '../../src/config/config.ts'
 import { pause } from '../../src/resilience/deadline.ts'
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
@@ -13,7 +14,7 @@ import {
   type CassandraOptions,
   startCassandra,
 } from '../dependencies/cassandra.ts'
-import { openDependencies } from './open-dependencies.ts'
+import { type OnClose, openDependencies } from './open-dependencies.ts'
 
 /** Timeout of a test set-up that starts a node: Java and the jars may have to be downloaded. */
 export const SETUP_MS_MAX = 900_000
@@ -27,9 +28,12 @@ export const quiet = {
   warn: () => undefined,
 }
 
+/** What a client needs to connect. */
+type Address = Pick<CassandraCluster, 'contactPoints' | 'port' | 'localDc'>
+
 /** The environment of a role that uses the cluster. */
 export function environmentOf(
-  { contactPoints, port, localDc }: CassandraCluster,
+  { contactPoints, port, localDc }: Address,
   keyspace: string,
 ): Record<string, string> {
   return {
@@ -41,19 +45,19 @@ export function environmentOf(
 }
 
 /** The configuration of that environment. */
-function configOf(cluster: CassandraCluster, keyspace: string): CassandraConfig {
+function configOf(cluster: Address, keyspace: string): CassandraConfig {
   return parseConfig(cassandraSettings, environmentOf(cluster, keyspace))
 }
 
-/** Creates a keyspace with our tables and one replica per node. */
-async function createMigratedKeyspace(cluster: CassandraCluster, keyspace: string): Promise<void> {
+/** Creates a keyspace with our tables on one node. */
+async function createMigratedKeyspace(cluster: Address, keyspace: string): Promise<void> {
   const config = configOf(cluster, keyspace)
   const metrics = createMetrics()
   const cassandra = openCassandra({ config, inKeyspace: false, metrics, log: quiet })
   try {
     await cassandra.ready
-    const replicas = cluster.nodes.length
-    await cassandra.changeSchema(createKeyspace(keyspace, [{ dc: cluster.localDc, replicas }]))
+    const replication = [{ dc: cluster.localDc, replicas: 1 }]
+    await cassandra.changeSchema(createKeyspace(keyspace, replication))
     const signal = new AbortController().signal
     await migrate(cassandra, {
       keyspace,
@@ -106,12 +110,34 @@ export function openNode(
   return openDependencies(async (onClose) => {
     const cluster = await startCassandra({ nodes: 1, ...options })
     onClose(() => cluster.stop())
-    await createMigratedKeyspace(cluster, keyspace)
-    const config = configOf(cluster, keyspace)
-    const metrics = createMetrics()
-    const cassandra = openCassandra({ config, metrics, log: quiet })
-    onClose(() => cassandra.close())
-    await cassandra.ready
-    return { cassandra: retryTimedOutReads(cassandra), cluster, config, metrics }
+    return { cluster, ...(await openKeyspace(cluster, keyspace, onClose)) }
   })
+}
+
+/** The same for tests that only execute statements; mutation tests share one node. */
+export function openStatements(
+  keyspace: string,
+): Promise<Pick<OpenedCassandra, 'cassandra' | 'close'>> {
+  const shared = process.env['MUTANT_CASSANDRA']
+  if (shared === undefined) return openNode(keyspace)
+  const name = `k${randomUUID().replaceAll('-', '')}`
+  return openDependencies(async (onClose) => {
+    const opened = await openKeyspace(JSON.parse(shared) as Address, name, onClose)
+    onClose(() => opened.cassandra.changeSchema(`DROP KEYSPACE ${name}`))
+    return opened
+  })
+}
+
+async function openKeyspace(
+  cluster: Address,
+  keyspace: string,
+  onClose: OnClose,
+): Promise<Pick<OpenedCassandra, 'cassandra' | 'config' | 'metrics'>> {
+  await createMigratedKeyspace(cluster, keyspace)
+  const config = configOf(cluster, keyspace)
+  const metrics = createMetrics()
+  const cassandra = openCassandra({ config, metrics, log: quiet })
+  onClose(() => cassandra.close())
+  await cassandra.ready
+  return { cassandra: retryTimedOutReads(cassandra), config, metrics }
 }

@@ -4,7 +4,7 @@ import { dayOf, receivedAtMs } from '../../src/links/report.ts'
 import { createCassandraReportStore } from '../../src/stores/cassandra/report-store.ts'
 import { createSqliteReportStore } from '../../src/stores/sqlite/report-store.ts'
 import { createMemoryReportStore } from '../kit/stores/memory-report-store.ts'
-import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
+import { openStatements, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 import {
   defineReportStoreTests,
@@ -45,7 +45,7 @@ const stores: readonly ReportStoreCase[] = [
     name: 'cassandra',
     async open() {
       const { nowMs, setNowMs } = fakeClock()
-      const { cassandra, close } = await openNode('reports_contract')
+      const { cassandra, close } = await openStatements('reports_contract')
       const reports = createCassandraReportStore(cassandra, nowMs, PER_DAY_MAX)
       const cql = 'SELECT TTL(short_code) AS seconds FROM reports WHERE day = ? AND id = ?'
       return {

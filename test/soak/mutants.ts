@@ -2,13 +2,14 @@
 // must fail. MODULES names some of the modules, separated by commas, and FILES some of their files.
 // All of them take hours.
 import { Stryker } from '@stryker-mutator/core'
+import { startCassandra } from '../dependencies/cassandra.ts'
 import { isUndetected, MUTANTS_FOLDER } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
 /** A mutant that loops is aborted after this time; the runner needs 15 s and one more file. */
 const MUTANT_MS_MAX = 30_000
-/** The same for modules whose tests start Cassandra or an API server. */
-const SERVER_MUTANT_MS_MAX = 180_000
+/** The same for a module whose tests connect to Cassandra. */
+const CASSANDRA_MUTANT_MS_MAX = 60_000
 /** The ratio of the timeout of one test, which a mutant that waits without end exceeds. */
 const TEST_RATIO = 1 / 3
 /** More than cores, since some mutants only wait. */
@@ -20,8 +21,8 @@ interface Module {
   readonly folders: readonly string[]
   /** Test files besides the unit tests in the folders; they must run the code in jest's process. */
   readonly tests?: readonly string[]
-  /** @default MUTANT_MS_MAX */
-  readonly mutantMsMax?: number
+  /** Whether the tests share a Cassandra node. @default false */
+  readonly usesCassandra?: boolean
 }
 
 const modules: Readonly<Record<string, Module>> = {
@@ -55,18 +56,15 @@ const modules: Readonly<Record<string, Module>> = {
       'test/component/ratelimit/grpc-{bounds,frames,stream-faults,serve}.test.ts',
     ],
   },
-  kube: {
-    folders: ['src/kube'],
-    mutantMsMax: SERVER_MUTANT_MS_MAX,
-    tests: ['test/component/controller/kube-{controller,lease,refill,watch,watch-faults}.test.ts'],
-  },
+  kube: { folders: ['src/kube'] },
   stores: {
     folders: ['src/stores'],
-    mutantMsMax: SERVER_MUTANT_MS_MAX,
     tests: [
-      'test/contract/{code,counter,intent,link}-*.test.ts',
-      'test/component/stores/*.test.ts',
+      'test/contract/{code,counter,intent,link,report}-*.test.ts',
+      'test/component/stores/redis-{faults,link-cache,link-cache-entries,script}.test.ts',
+      'test/component/stores/sqlite*.test.ts',
     ],
+    usesCassandra: true,
   },
 }
 
@@ -80,18 +78,32 @@ export async function run({ log }: { log: (line: string) => void }): Promise<voi
       const allowed = Object.keys(modules).join(', ')
       throw new Error(`Cannot mutate the module '${name}': MODULES must be some of ${allowed}`)
     }
-    const score = await measure(name, module, log)
+    const run = () => measure(name, module, log)
+    const score = await (module.usesCassandra === true ? withCassandra(run) : run())
     if (score < SCORE_MIN) low.push(`${name} ${score.toFixed(3)}`)
   }
   if (low.length > 0) throw new Error(`score below ${String(SCORE_MIN)}: ${low.join(', ')}`)
 }
 
+/** Runs a function while the tests have a Cassandra node (test/contract/open-cassandra.ts). */
+async function withCassandra<T>(run: () => Promise<T>): Promise<T> {
+  const node = await startCassandra({ nodes: 1 })
+  const { contactPoints, port, localDc } = node
+  process.env['MUTANT_CASSANDRA'] = JSON.stringify({ contactPoints, port, localDc })
+  try {
+    return await run()
+  } finally {
+    await node.stop()
+  }
+}
+
 /** Runs every mutant of a module; resolves to the ratio of those that a test detects. */
 async function measure(
   name: string,
-  { folders, tests = [], mutantMsMax = MUTANT_MS_MAX }: Module,
+  { folders, tests = [], usesCassandra = false }: Module,
   log: (line: string) => void,
 ): Promise<number> {
+  const mutantMsMax = usesCassandra ? CASSANDRA_MUTANT_MS_MAX : MUTANT_MS_MAX
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
   process.env['MUTANT_TEST_MS'] = String(mutantMsMax * TEST_RATIO)
   const stryker = new Stryker({

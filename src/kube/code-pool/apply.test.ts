@@ -68,7 +68,9 @@ test.each([
     { status: 500, reason: 'InternalError' },
     ...(step.kind === 'start' ? [{ status: 404, reason: 'NotFound' }] : []),
   ]
-  for (const failure of failures) await expect(apply(step, failure)).rejects.toMatchObject(failure)
+  const message = step.kind === 'start' ? 'no' : 'Cannot delete the Job j: no'
+  for (const failure of failures)
+    await expect(apply(step, failure)).rejects.toMatchObject({ ...failure, message })
 })
 
 test('the Job of a refill always has the same name, so it is created once', async () => {

@@ -1,7 +1,5 @@
-// CodePools, Jobs and pods in the API: the generated types, rendered statuses, and parsed objects.
-import { readFileSync } from 'node:fs'
+// CodePools, Jobs and pods in the API: rendered statuses and parsed objects.
 import { expect, test } from '@jest/globals'
-import { renderTypes } from '../../../charts/render-types.ts'
 import { mergeConditions, formatMicroTime, formatTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
 import { isSameStatus } from '../status.ts'
@@ -10,10 +8,6 @@ import { parseTemplate, trimJob } from './refill-jobs.ts'
 import { formatDuration } from './render-status.ts'
 
 const metadata = { name: 'j', namespace: 'n', uid: 'u', resourceVersion: '1' }
-
-test('the types are those that charts/render-types.ts generates from the CRDs', async () => {
-  for (const [path, source] of await renderTypes()) expect(readFileSync(path, 'utf8')).toBe(source)
-})
 
 test('times have the precision that the API server requires', () => {
   expect([formatTime(1_500), formatMicroTime(1_500)]).toEqual([

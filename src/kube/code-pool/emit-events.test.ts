@@ -12,7 +12,14 @@ const pool: CodePool = {
   spec: { lowWater: 1, target: 2, paused: false, codeSecret: { name: 's', key: 'k' } },
 }
 const outcome: RefillOutcome = {
-  ...{ refill: 2, job: 'j', inputs: '', outcome: 'Succeeded', startedMs: 0, finishedMs: 5 },
+  ...{
+    refill: 2,
+    job: 'j',
+    inputs: '',
+    outcome: 'Succeeded',
+    startedMs: 60_000,
+    finishedMs: 62_400,
+  },
   ...{ message: '', reason: '' },
 }
 const planOf = (change: RefillOutcome): RefillPlan => ({
@@ -22,9 +29,9 @@ const planOf = (change: RefillOutcome): RefillPlan => ({
 const fields = { namespace: 'n', pool: 'p', refill: 2 }
 // Without a level: only the level after the refill is known.
 const started = (job: string) => ['refill started', { ...fields, job }]
-const completed = ['refill completed', { ...fields, job: 'j', level: 7, tookMs: 5 }]
+const completed = ['refill completed', { ...fields, job: 'j', level: 7, tookMs: 2400 }]
 const deleted = { outcome: 'Failed', job: '', reason: 'JobDeleted', message: 'm' } as const
-const failure = { ...fields, job: '', level: 7, tookMs: 5, reason: 'JobDeleted', detail: 'm' }
+const failure = { ...fields, job: '', level: 7, tookMs: 2400, reason: 'JobDeleted', detail: 'm' }
 
 test.each([
   [1, {}, [started('j'), completed]],
@@ -99,9 +106,9 @@ test.each<readonly [Partial<RefillOutcome>, string]>([
     'Normal,RefillCancelled,Cancel,Refill 2 was cancelled: paused',
   ],
   [{ outcome: 'Failed', message: 'full' }, 'Warning,RefillFailed,Refill,Refill 2 failed: full'],
-  [{ finishedMs: -9 }, 'Normal,RefillSucceeded,Refill,Refill 2 completed after 0 s'],
+  [{ finishedMs: 59_000 }, 'Normal,RefillSucceeded,Refill,Refill 2 completed after 0 s'],
 ])('the outcome %j is an event, and is counted', async (more, note) => {
-  const change = { ...outcome, finishedMs: 1600, ...more }
+  const change = { ...outcome, finishedMs: 61_600, ...more }
   const given = await emitted({ refills: 2 }, { refills: 2 }, { changes: [change] })
   expect(given.notes).toEqual([note])
   expect(given.counts).toEqual([change.outcome.toLowerCase()])
@@ -112,7 +119,7 @@ test.each<readonly [Partial<RefillOutcome>, string]>([
   const [entry] = given.logged
   expect(entry).toMatchObject([
     change.outcome === 'Failed' ? 'warn' : 'info',
-    { tookMs: Math.max(0, change.finishedMs) },
+    { tookMs: Math.max(0, change.finishedMs - 60_000) },
   ])
 })
 

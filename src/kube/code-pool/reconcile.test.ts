@@ -237,8 +237,8 @@ test('a status replaces in the cache only the version that it was built from', a
 test('an unchanged status is not written', async () => {
   const levels = [row(5000), row(5000)] as const
   const { status } = await reconcile({ levels })
-  const { steps, events } = await reconcile({ pool: { ...pool, status }, levels })
-  expect([steps, events]).toEqual([[], []])
+  const { steps, events, outcome } = await reconcile({ pool: { ...pool, status }, levels })
+  expect([steps, events, outcome]).toEqual([[], [], { requeueAfterMs: undefined }])
 })
 
 test.each([

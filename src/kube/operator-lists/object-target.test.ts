@@ -5,6 +5,7 @@ import { addLines, type ListTarget, UnknownOutcomeError } from '../../process/li
 import { OperatorError } from '../../process/role.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createKubeApi } from '../api.ts'
+import { KubeError } from '../kube-error.ts'
 import { systemScheduler } from '../scheduler.ts'
 import { createTransport, type Transport } from '../transport.ts'
 import { createObjectTarget, type ObjectTargetOptions } from './object-target.ts'
@@ -135,7 +136,9 @@ test('after five retries, a conflict is an error', async () => {
 
 test('if an object is missing, the error contains the command that creates it', async () => {
   createConfigMap('one')
-  expect(await errorOf(add(targetOf('ConfigMap', 'one', 'two'), ['a']))).toBe(
+  const added = add(targetOf('ConfigMap', 'one', 'two'), ['a'])
+  await expect(added).rejects.not.toBeInstanceOf(UnknownOutcomeError)
+  expect(await errorOf(added)).toBe(
     'Cannot read ConfigMap n/two: it does not exist; create it with ' +
       '"kubectl create configmap two -n n", or change LISTS',
   )
@@ -191,7 +194,30 @@ test.each(['GET', 'decide'])(
   },
 )
 
+test('an error of a write is reported even if the object has the new content', async () => {
+  createConfigMap('one', { 'list.txt': 'a\n' })
+  fake.reject = ({ method }) => {
+    if (method !== 'PUT') return undefined
+    fake.store.patch(CONFIG_MAPS, 'one', { data: { 'list.txt': 'a\nb\n' } })
+    return { status: 500, reason: 'InternalError' }
+  }
+  expect(await errorOf(add(targetOf('ConfigMap', 'one'), ['b']))).toContain('InternalError')
+})
+
+test('a write that gets no response possibly took place', async () => {
+  const lost = new KubeError('no response', { status: 0, reason: 'Unreachable' })
+  const object = { metadata: { name: 'one', namespace: 'n', uid: 'u', resourceVersion: '1' } }
+  const target = createObjectTarget({
+    api: {
+      call: ({ method }) => (method === 'PUT' ? Promise.reject(lost) : Promise.resolve(object)),
+    },
+    ...{ kind: 'ConfigMap', namespace: 'n', names: ['one'], dataKey: 'list.txt', setting: 'LISTS' },
+  })
+  await expect(add(target, ['a'])).rejects.toBeInstanceOf(UnknownOutcomeError)
+})
+
 test.each([
+  [500, true],
   [503, true],
   [504, true],
   [422, false],

@@ -49,6 +49,22 @@ test('a limiter that disconnects is active for a while, with the version that it
   expect(activeAt(endMs)).toEqual([1, 1])
 })
 
+test('the order of the limiters has no effect', () => {
+  const count = createLimiterCount()
+  count.observe(versions(3, 5), 0)
+  count.observe(versions(5), 1000)
+  expect([3, 4].map((since) => count.active(since, 1000))).toEqual([2, 1])
+})
+
+test('limiters that disconnect one after the other are all active for a while', () => {
+  const count = createLimiterCount()
+  count.observe(versions(5, 5, 5), 0)
+  count.observe(versions(5, 5), 100)
+  count.observe(versions(5), 200)
+  count.observe([], 300)
+  expect([count.active(5, 300), count.total(300)]).toEqual([3, 3])
+})
+
 test('a limiter that reconnects without rules every few seconds stays active', () => {
   const count = createLimiterCount()
   const active = new Set<number>()
@@ -84,6 +100,13 @@ test('a limiter that stops does not count', () => {
   expect(count.nextChangeMs(0)).toBeUndefined()
 })
 
+test('a stop of a limiter that is not connected changes nothing', () => {
+  const count = createLimiterCount()
+  count.observe(versions(5, 4), 0)
+  count.leave(3)
+  expect([count.total(0), count.active(4, 0)]).toEqual([2, 2])
+})
+
 test('if a limiter stops, another that may reconnect still counts', () => {
   const count = createLimiterCount()
   count.observe(versions(1, 1, 1), 0)
@@ -112,6 +135,20 @@ test('a version after the rejected one is not rejected', () => {
   expect([2, 3].map((since) => count.isRejecting(since, 0))).toEqual([true, false])
   count.observe(rejections([1, 3], [1, 2]), 0)
   expect([2, 3, 4].map((since) => count.isRejecting(since, 0))).toEqual([true, true, false])
+})
+
+test('several rejections count together until the last one ends', () => {
+  const count = createLimiterCount()
+  count.observe(rejections([1, 4]), 0)
+  count.observe(rejections([2, 3]), 1000)
+  expect([2, 4].map((since) => count.isRejecting(since, MS + 999))).toEqual([true, true])
+})
+
+test('a rejection after the end of an earlier one counts alone', () => {
+  const count = createLimiterCount()
+  count.observe(rejections([1, 9]), 0)
+  count.observe(rejections([5, 6]), MS)
+  expect([5, 6, 7].map((since) => count.isRejecting(since, MS))).toEqual([false, true, false])
 })
 
 test('a rejection ends when all limiters have accepted the version or a newer one', () => {

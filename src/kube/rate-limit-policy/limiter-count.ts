@@ -46,7 +46,7 @@ const noRejection: Rejection = { version: Infinity, rejected: 0, untilMs: -Infin
 
 /** Creates a count without limiters. */
 export function createLimiterCount(): LimiterCount {
-  /** Earlier, higher numbers in descending order, each with the time until which it counts. */
+  /** Earlier numbers, in descending order and above the current one, and until when they count. */
   let earlier: { readonly count: number; readonly untilMs: number }[] = []
   /** Earlier versions by time: fewer than LIMITER_ABSENCE_MS / BUCKET_MS + 2 buckets. */
   let buckets: { readonly startMs: number; versions: Versions }[] = []
@@ -70,10 +70,7 @@ export function createLimiterCount(): LimiterCount {
     observe(limiters, nowMs) {
       const next = limiters.map(({ version }) => version).sort((a, b) => b - a)
       const left = { count: connected.length, untilMs: nowMs + LIMITER_RECONNECT_MS }
-      const kept = earlier.filter(
-        ({ count, untilMs }) => untilMs > nowMs && count > connected.length,
-      )
-      earlier = [...kept, left].filter(({ count }) => count > next.length)
+      earlier = [...earlier, left].filter(({ count }) => count > next.length)
       if (connected.some((version, at) => version > (next[at] ?? -1))) keep(connected, nowMs)
       connected = next
       const rejecting = limiters.filter(({ rejected }) => rejected > 0)
@@ -84,9 +81,7 @@ export function createLimiterCount(): LimiterCount {
       const at = connected.indexOf(version)
       if (at === -1) return
       connected = connected.toSpliced(at, 1)
-      earlier = earlier
-        .map(({ count, untilMs }) => ({ count: count - 1, untilMs }))
-        .filter(({ count }) => count > connected.length)
+      earlier = earlier.map(({ count, untilMs }) => ({ count: count - 1, untilMs }))
       // The limiter had one of these versions: without the newest, `active` is never too high.
       buckets = buckets.map(({ startMs, versions }) => ({ startMs, versions: versions.slice(1) }))
     },

@@ -26,12 +26,14 @@ const policyOf = (name: string) => ({
 })
 type Call = Parameters<KubeApi['call']>[0]
 const quiet = () => undefined
-const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** Watches and leads with two policies; `write` is the response of the API server to a write. */
 function start(write: (call: Call) => Promise<unknown>, server?: Partial<RulesServer>) {
   const scheduler = createFakeScheduler()
   const metrics = createMetrics()
+  const warnings: string[] = []
+  const warn = (fields: unknown, message = String(fields)) => warnings.push(message)
+  const log = { debug: quiet, info: quiet, warn, error: quiet }
   const api: KubeApi = {
     call: (call) =>
       call.method === 'GET'
@@ -69,7 +71,7 @@ function start(write: (call: Call) => Promise<unknown>, server?: Partial<RulesSe
   const stopping = new AbortController()
   void controller.watch(stopping.signal)
   const led = controller.lead(stopping.signal)
-  return { scheduler, stopping, led, opened }
+  return { scheduler, stopping, led, opened, warnings }
 }
 
 test('while the port for limiters cannot be opened, the statuses report no limiters', async () => {
@@ -154,19 +156,43 @@ test('a limiter that stops is counted in no status', async () => {
 })
 
 test('a stop takes at most 2.5 s even if writes, events and limiters hang', async () => {
-  const writes: string[] = []
-  const hang = ({ method }: Call) => {
+  const [writes, aborted]: [string[], string[]] = [[], []]
+  const hang = ({ method, signal }: Call) => {
     const isFirst = writes.push(method) === 1
+    signal?.addEventListener('abort', () => aborted.push(method))
     return isFirst ? Promise.resolve(policyOf('p')) : new Promise(quiet)
   }
-  const { scheduler, stopping, led } = start(hang, { close: () => new Promise(quiet) })
+  const given = start(hang, { close: () => new Promise(quiet) })
+  const { scheduler, stopping, led, warnings } = given
   await scheduler.advance(2000)
   expect(writes).toEqual(['PATCH', 'POST', 'PATCH'])
+  warnings.splice(0)
   stopping.abort()
   let isStopped = false
   void led.then(() => (isStopped = true))
-  await scheduler.advance(2500)
-  expect(isStopped).toBe(true)
+  await scheduler.advance(999)
+  expect(aborted).toEqual([])
+  await scheduler.advance(1)
+  expect(aborted).toEqual(['PATCH'])
+  await scheduler.advance(999)
+  expect(warnings).toEqual(['the port for limiters was not closed within the deadline'])
+  await scheduler.advance(1)
+  expect(warnings[1]).toBe("writes still running at the stop's deadline: abandoned")
+  await scheduler.advance(499)
+  expect(isStopped).toBe(false)
+  await scheduler.advance(1)
+  expect([isStopped, warnings[2]]).toEqual([true, 'events not written before the stop'])
   await scheduler.advance(60_000)
   expect(writes).toEqual(['PATCH', 'POST', 'PATCH'])
+})
+
+test('a stop without running writes and events waits for nothing', async () => {
+  const { scheduler, stopping, led, warnings } = startWritable((name) => name)
+  await scheduler.advance(2000)
+  warnings.splice(0)
+  stopping.abort()
+  await scheduler.advance(0)
+  await led
+  await scheduler.advance(60_000)
+  expect(warnings).toEqual([])
 })

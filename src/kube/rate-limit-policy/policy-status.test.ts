@@ -154,3 +154,18 @@ test.each<readonly [string, Partial<ObservedPolicy>, string]>([
     expect(shownOf(next)).toContain(`${shown}, Accepted=True Accepted, Programmed=${programmed}`)
   }
 })
+
+test.each([
+  [
+    { active: 1, total: 2 },
+    { active: 2, total: 2 },
+  ],
+  [
+    { active: 2, total: 2 },
+    { active: 2, total: 3 },
+  ],
+])('a new leader reports an increase of only one number: from %j to %j', (before, after) => {
+  const given = { ...observed, expected: 2, ...after }
+  const next = decidePolicyStatus({ metadata, status: statusOf(before) }, given)
+  expect(next.replicas).toEqual(after)
+})

@@ -82,9 +82,22 @@ test.each<readonly [Readonly<Record<string, string>>, string]>([
     'ADS_PORT and RATELIMIT_DOMAINS require each other: set both, or neither',
   ],
   [{ ADS_TLS_CERT: 'a' }, 'ADS_TLS_CERT and ADS_TLS_KEY require each other: set both, or neither'],
+  [{ ADS_TLS_KEY: 'a' }, 'ADS_TLS_CERT and ADS_TLS_KEY require each other: set both, or neither'],
   [{ ADS_TLS_CLIENT_CA: 'a' }, 'ADS_TLS_CLIENT_CA requires ADS_TLS_CERT and ADS_TLS_KEY'],
   [{ ADS_VERSION_SECRET: 's' }, 'ADS_VERSION_SECRET requires ADS_PORT and RATELIMIT_DOMAINS'],
   [{ ADS_PORT: '65536' }, 'ADS_PORT must be an integer from 0 to 65535: current value is "65536"'],
 ])('%j: %s', (env, problem) => {
   expect(problemsOf(env)).toEqual([problem])
+})
+
+test('with a port, only the TLS files that cannot be read are reported', () => {
+  const files = { ADS_TLS_CERT: '/missing/a', ADS_TLS_KEY: '/missing/b' }
+  const authority = { ADS_TLS_CLIENT_CA: '/missing/c' }
+  const env = { ...domainsOf(grant), ADS_VERSION_SECRET: 's', ...files, ...authority }
+  const names = problemsOf(env).map((problem) => problem.split(' ')[0])
+  expect(names).toEqual(['ADS_TLS_CERT', 'ADS_TLS_KEY', 'ADS_TLS_CLIENT_CA'])
+  const config = { ...parseConfig(policySettings, domainsOf(grant)), ...files, ...authority }
+  expect(policyOptionsOf(config)?.tls).toEqual({
+    ...{ certificate: '/missing/a', key: '/missing/b', authorities: '/missing/c' },
+  })
 })

@@ -1,11 +1,17 @@
-// The files with the values of the charts: the schemas, the READMEs and the templates contain the
-// same values.
+// The files that are generated from the charts: the schemas, the READMEs and the templates contain
+// the same values, and the types of custom resources follow the CRDs.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { readValues, type Value } from '../../../charts/read-values.ts'
+import { renderTypes } from '../../../charts/render-types.ts'
 import { renderedFiles } from '../../../charts/render.ts'
 import { chartFolder, limiterFolder } from '../../kit/chart/chart-render.ts'
+
+test('the types of custom resources are generated from the CRDs', async () => {
+  for (const [path, source] of await renderTypes())
+    expect(await readFile(path, 'utf8')).toBe(source)
+})
 
 describe('the values', () => {
   test('are those in the files that `npm run render` generates, such as the schema', async () => {
