@@ -21,6 +21,8 @@ interface Module {
   readonly folders: readonly string[]
   /** Test files besides the unit tests in the folders; they must run the code in jest's process. */
   readonly tests?: readonly string[]
+  /** Files of `folders` that run in a thread, where it is unknown which tests cover a mutant. */
+  readonly threads?: readonly string[]
   /** Whether the tests share a Cassandra node. @default false */
   readonly usesCassandra?: boolean
 }
@@ -61,9 +63,12 @@ const modules: Readonly<Record<string, Module>> = {
     folders: ['src/stores'],
     tests: [
       'test/contract/{code,counter,intent,link,report}-*.test.ts',
-      'test/component/stores/redis-{faults,link-cache,link-cache-entries,script}.test.ts',
+      'test/contract/link-cache.test.ts',
+      'test/component/stores/redis-{credentials*,faults,link-cache,link-cache-entries}.test.ts',
+      'test/component/stores/redis-{script,topologies}.test.ts',
       'test/component/stores/sqlite*.test.ts',
     ],
+    threads: ['src/stores/sqlite/writer-thread.ts'],
     usesCassandra: true,
   },
 }
@@ -100,22 +105,42 @@ async function withCassandra<T>(run: () => Promise<T>): Promise<T> {
 /** Runs every mutant of a module; resolves to the ratio of those that a test detects. */
 async function measure(
   name: string,
-  { folders, tests = [], usesCassandra = false }: Module,
+  { folders, tests = [], threads = [], usesCassandra = false }: Module,
   log: (line: string) => void,
 ): Promise<number> {
   const mutantMsMax = usesCassandra ? CASSANDRA_MUTANT_MS_MAX : MUTANT_MS_MAX
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
   process.env['MUTANT_TEST_MS'] = String(mutantMsMax * TEST_RATIO)
+  const all = folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`])
+  const files = process.env['FILES']?.split(',') ?? [...all, ...threads]
+  const inThreads = threads.filter((thread) => files.includes(thread))
+  const others = [...files, ...threads.map((thread) => `!${thread}`)]
+  const results = [
+    ...(await runMutants({ mutate: others, coverageAnalysis: 'perTest' }, mutantMsMax)),
+    ...(inThreads.length === 0
+      ? []
+      : await runMutants({ mutate: inThreads, coverageAnalysis: 'off' }, mutantMsMax)),
+  ]
+  const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')
+  const count = detected.length + results.filter(isUndetected).length
+  if (count === 0) throw new Error(`Cannot measure ${name}: no mutant in ${folders.join(', ')}`)
+  const score = detected.length / count
+  log(`${name}: ${String(detected.length)} of ${String(count)} detected, ${score.toFixed(3)}`)
+  return score
+}
+
+/** Runs the mutants of files; every test runs for each of them, or only those that cover it. */
+function runMutants(
+  files: { readonly mutate: string[]; readonly coverageAnalysis: 'perTest' | 'off' },
+  mutantMsMax: number,
+) {
   const stryker = new Stryker({
-    mutate:
-      process.env['FILES']?.split(',') ??
-      folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`]),
+    ...files,
     // The wording of a message is not logic.
     mutator: { plugins: null, excludedMutations: ['StringLiteral'] },
     testRunner: 'jest',
     plugins: ['@stryker-mutator/jest-runner', './test/soak/mutants/reporter.ts'],
     jest: { configFile: 'test/soak/mutants/config.js', enableFindRelatedTests: false },
-    coverageAnalysis: 'perTest',
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     concurrency: PROCESSES,
     timeoutMS: mutantMsMax,
@@ -125,11 +150,5 @@ async function measure(
     tempDirName: MUTANTS_FOLDER,
     ignorePatterns: ['charts'], // Stryker cannot copy its symbolic link
   })
-  const results = await stryker.runMutationTest()
-  const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')
-  const count = detected.length + results.filter(isUndetected).length
-  if (count === 0) throw new Error(`Cannot measure ${name}: no mutant in ${folders.join(', ')}`)
-  const score = detected.length / count
-  log(`${name}: ${String(detected.length)} of ${String(count)} detected, ${score.toFixed(3)}`)
-  return score
+  return stryker.runMutationTest()
 }

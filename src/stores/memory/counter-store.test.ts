@@ -136,3 +136,27 @@ test('consume() decides as consumeNow() does', async () => {
   expect(await store.consume([hit('a')])).toMatchObject([{ remaining: 9 }])
   expect(store.consumeNow([])).toEqual([])
 })
+
+const filling = algorithms.filter(({ drains }) => !drains)
+
+test.each(filling)('a counter of $name is set to a number of remaining hits', (algorithm) => {
+  const store = createMemoryCounterStore({ nowUs: () => START_US })
+  const update = { ...hit('k'), algorithm }
+  const remainingOf = () => store.consumeNow([{ ...update, hits: 0 }])[0]?.remaining
+  store.setRemaining(update, 4)
+  expect([remainingOf(), store.hasCounter('k'), store.counterCount()]).toEqual([4, true, 1])
+  store.setRemaining(update, 7)
+  expect(remainingOf()).toBe(7)
+  for (const remaining of [10, 12]) {
+    store.setRemaining(update, 4)
+    store.setRemaining(update, remaining)
+    expect(remainingOf()).toBe(10)
+  }
+})
+
+test('an empty store has no counter', () => {
+  const store = createMemoryCounterStore({ nowUs: () => START_US })
+  expect([store.hasCounter('k'), store.counterCount()]).toEqual([false, 0])
+  store.setRemaining(hit('k'), 10)
+  expect(store.counterCount()).toBe(0)
+})

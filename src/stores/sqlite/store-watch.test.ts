@@ -49,3 +49,17 @@ test('the stop of the writer thread is reported', () => {
   watch.writerStopped(error)
   expect(takeReports()).toEqual([[error]])
 })
+
+test('a path that others could access is a warning, with the reason if it still is', () => {
+  const { watch, takeReports } = watched()
+  const found = { path: '/d/curtail.db', mode: '0644' }
+  watch.restricted(found)
+  watch.restricted({ ...found, reason: 'EPERM' })
+  expect([watch.isDown(), takeReports()]).toEqual([
+    false,
+    [
+      [found, 'access by others removed from DATA_DIR'],
+      [{ ...found, reason: 'EPERM' }, 'cannot remove access by others from DATA_DIR'],
+    ],
+  ])
+})
