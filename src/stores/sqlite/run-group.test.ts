@@ -35,9 +35,12 @@ function connection(change: Partial<Transactions> = {}, autoRollback = false) {
 
 test('a completed group returns its rows, and whether it wrote', () => {
   const { db, calls } = connection()
+  const startMs = performance.now()
   const result = runGroup(db, [['readLink'], ['insertLink']])
+  const msMax = performance.now() - startMs
   const rows = [{ name: 'readLink' }, { name: 'insertLink' }]
   expect(result).toEqual({ rows, wrote: true, tookMs: expect.any(Number) })
+  expect('tookMs' in result && result.tookMs <= msMax).toBe(true)
   expect(runGroup(db, [['readLink']])).toMatchObject({ wrote: false })
   expect(calls).toEqual([])
 })
