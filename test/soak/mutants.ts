@@ -6,14 +6,19 @@ import { startCassandra } from '../dependencies/cassandra.ts'
 import { isUndetected, MUTANTS_FOLDER } from './mutants/reporter.ts'
 
 const SCORE_MIN = 0.85
-/** A mutant that loops is aborted after this time; the runner needs 15 s and one more file. */
-const MUTANT_MS_MAX = 30_000
-/** The same for a module whose tests connect to Cassandra. */
-const CASSANDRA_MUTANT_MS_MAX = 60_000
+/** How many mutants run concurrently; one that loops is aborted after `mutantMsMax`. */
+interface Bounds {
+  readonly mutantMsMax: number
+  readonly processes: number
+}
+/** More processes than cores, since some mutants only wait. */
+const bounds: Bounds = { mutantMsMax: 30_000, processes: 3 }
+/** For a module whose tests connect to Cassandra: most of their mutants wait for a server. */
+const cassandraBounds: Bounds = { mutantMsMax: 90_000, processes: 6 }
+/** The share of the tests, after which the runner starts no other file. */
+const TESTS_RATIO = 1 / 2
 /** The ratio of the timeout of one test, which a mutant that waits without end exceeds. */
 const TEST_RATIO = 1 / 3
-/** More than cores, since some mutants only wait. */
-const PROCESSES = 3
 /** Jest keeps about 8 MB for each mutant until its process ends. */
 const PROCESS_MUTANTS_MAX = 50
 
@@ -108,18 +113,19 @@ async function measure(
   { folders, tests = [], threads = [], usesCassandra = false }: Module,
   log: (line: string) => void,
 ): Promise<number> {
-  const mutantMsMax = usesCassandra ? CASSANDRA_MUTANT_MS_MAX : MUTANT_MS_MAX
+  const within = usesCassandra ? cassandraBounds : bounds
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
-  process.env['MUTANT_TEST_MS'] = String(mutantMsMax * TEST_RATIO)
+  process.env['MUTANT_TESTS_MS'] = String(within.mutantMsMax * TESTS_RATIO)
+  process.env['MUTANT_TEST_MS'] = String(within.mutantMsMax * TEST_RATIO)
   const all = folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`])
   const files = process.env['FILES']?.split(',') ?? [...all, ...threads]
   const inThreads = threads.filter((thread) => files.includes(thread))
   const others = [...files, ...threads.map((thread) => `!${thread}`)]
   const results = [
-    ...(await runMutants({ mutate: others, coverageAnalysis: 'perTest' }, mutantMsMax)),
+    ...(await runMutants({ mutate: others, coverageAnalysis: 'perTest' }, within)),
     ...(inThreads.length === 0
       ? []
-      : await runMutants({ mutate: inThreads, coverageAnalysis: 'off' }, mutantMsMax)),
+      : await runMutants({ mutate: inThreads, coverageAnalysis: 'off' }, within)),
   ]
   const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')
   const count = detected.length + results.filter(isUndetected).length
@@ -132,7 +138,7 @@ async function measure(
 /** Runs the mutants of files; every test runs for each of them, or only those that cover it. */
 function runMutants(
   files: { readonly mutate: string[]; readonly coverageAnalysis: 'perTest' | 'off' },
-  mutantMsMax: number,
+  { mutantMsMax, processes }: Bounds,
 ) {
   const stryker = new Stryker({
     ...files,
@@ -142,7 +148,7 @@ function runMutants(
     plugins: ['@stryker-mutator/jest-runner', './test/soak/mutants/reporter.ts'],
     jest: { configFile: 'test/soak/mutants/config.js', enableFindRelatedTests: false },
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
-    concurrency: PROCESSES,
+    concurrency: processes,
     timeoutMS: mutantMsMax,
     timeoutFactor: 0,
     maxTestRunnerReuse: PROCESS_MUTANTS_MAX,

@@ -22,7 +22,7 @@ interface TestFile {
 const RECORD = resolve('mutants-tests.json')
 
 /** A mutant that has not failed a test by then counts as undetected; a file is not interrupted. */
-const TESTS_MS_MAX = 15_000
+const TESTS_MS_MAX = Number(process.env['MUTANT_TESTS_MS'])
 /** About how long Jest takes to load a file. */
 const LOAD_MS = 300
 
