@@ -4,7 +4,7 @@ import type { RedisConnection } from '../../../src/stores/redis/connection.ts'
 import type { RetryOptions } from '../../../src/stores/redis/retry-commands.ts'
 
 /** A script as it was sent. */
-export interface SentScript {
+interface SentScript {
   readonly command: 'evalsha' | 'eval'
   readonly script: string
   readonly keys: readonly string[]

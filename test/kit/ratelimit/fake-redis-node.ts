@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
 
 /** Redis's rejection of credentials. */
-export function rejectionOf(password: string): Error {
+function rejectionOf(password: string): Error {
   const error = new Error('WRONGPASS invalid username-password pair')
   return Object.assign(error, { name: 'ReplyError', command: { args: [password] } })
 }
