@@ -154,9 +154,10 @@ describe.each(Object.entries(faults))('a Redis %s', (_, { inject, repair, cause 
       try {
         expect(callsOverDeadline(await timeCalls(20))).toEqual([])
         await verifyFallbacks()
-        await waitFor('the error in the log', () =>
-          loggedCauses(lines).some((logged) => cause.test(logged)),
-        )
+        await waitFor('the error in the log', async () => {
+          await limiter.decide({ local: fresh() }) // failures of 50 ms open the circuit breaker
+          return loggedCauses(lines).some((logged) => cause.test(logged))
+        })
       } finally {
         await repair()
       }
