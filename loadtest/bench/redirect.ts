@@ -12,6 +12,7 @@ const GOAL = 0.9
 /** Enough to read each link from SQLite, and for V8 to compile hot code. */
 const WARM_UP_MS = 3000
 const WARM_UP_MS_PER_LINK = 0.1
+
 /** Runs the benchmark, from `clients` addresses that request `links` links in turn. */
 export async function benchRedirect(
   options: BenchOptions & { readonly clients?: number; readonly links?: number },

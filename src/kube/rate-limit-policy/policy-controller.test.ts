@@ -162,8 +162,8 @@ test('a stop takes at most 2.5 s even if writes, events and limiters hang', asyn
     signal?.addEventListener('abort', () => aborted.push(method))
     return isFirst ? Promise.resolve(policyOf('p')) : new Promise(quiet)
   }
-  const given = start(hang, { close: () => new Promise(quiet) })
-  const { scheduler, stopping, led, warnings } = given
+  const server = { close: () => new Promise<never>(quiet) }
+  const { scheduler, stopping, led, warnings } = start(hang, server)
   await scheduler.advance(2000)
   expect(writes).toEqual(['PATCH', 'POST', 'PATCH'])
   warnings.splice(0)

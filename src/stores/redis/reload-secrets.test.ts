@@ -1,5 +1,6 @@
 // When the secrets of a client are read from their files and sent to Redis, and what is reported.
 // The connection and the files are fakes; test/component/stores uses real ones.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { FakeRedisNode } from '../../../test/kit/ratelimit/fake-redis-node.ts'
 import type { RedisSecrets } from './connection-options.ts'
@@ -52,9 +53,10 @@ const advance = async (ms: number) => {
   await jest.advanceTimersByTimeAsync(ms)
   await new Promise((resolve) => setImmediate(resolve))
 }
-/** Waits until the files are stable and read for the first time, in real time. */
+/** Waits until the files are stable and read for the first time, in real time, at most 10 s. */
 const untilRead = async () => {
-  while (reads === 0) await new Promise((resolve) => setImmediate(resolve))
+  for (let waits = 0; reads === 0 && waits < 1000; waits++) await sleep(10)
+  expect(reads).toBe(1)
 }
 const sentPasswords = () => node.sent.splice(0).map((args) => args.at(-1))
 
