@@ -56,7 +56,10 @@ const yielding = (lines: readonly string[], error?: Error) =>
   }
 
 /** Runs a reflector for `ms`; returns the controller that stops it. */
-async function run(ms: number, more: { labelSelector?: string } = {}): Promise<AbortController> {
+async function run(
+  ms: number,
+  more: { labelSelector?: string; random?: () => number } = {},
+): Promise<AbortController> {
   const api: KubeApi = {
     call(call) {
       lists.push({ ...call, atMs: scheduler.nowMs() })
@@ -87,13 +90,14 @@ test('a watch starts at the version of the list, later watches at the last event
   const lines = [line('ADDED', object('b', '6')), line('DELETED', object('a', '8'))]
   const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '9' } })
   watch = (nth, call) => (nth === 1 ? yielding([...lines, bookmark]) : silent)(nth, call)
-  await run(0, { labelSelector: 'x=y' })
+  await run(0, { labelSelector: 'x=y', random: () => 0.5 })
   expect([watchedVersions(), lists.length]).toEqual([['5', '9'], 1])
   expect(cache.list().map(({ metadata: { name } }) => name)).toEqual(['b'])
   expect([lists[0]?.query, watches[0]?.query]).toMatchObject([
     { labelSelector: 'x=y', limit: '500' },
-    { labelSelector: 'x=y', allowWatchBookmarks: 'true', timeoutSeconds: '300' },
+    { labelSelector: 'x=y', allowWatchBookmarks: 'true', timeoutSeconds: '450' },
   ])
+  expect([watches[0]?.idleMsMax, watches[0]?.accept]).toEqual([90_000, undefined])
 })
 
 test('after failures a watch waits 0.8 s, then twice as long each time', async () => {
@@ -219,18 +223,20 @@ test('gauges count the objects of all caches of a resource, and those that fail'
   expect(await valueOf(metrics.failingCaches)).toBe(0)
 })
 
-test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type":"ADDED"}', '7'])(
-  'the line %s breaks the watch, and its version is kept',
-  async (malformed) => {
-    watch = (nth, call) => (nth === 1 ? yielding([malformed]) : silent)(nth, call)
-    await run(1000)
-    expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual([
-      'InvalidResponse',
-      ['5', '5'],
-      1,
-    ])
-  },
-)
+test.each([
+  ...['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type":"ADDED"}', '7'],
+  line('BOOKMARK', { metadata: { resourceVersion: '' } }),
+  JSON.stringify({ type: 1, object: object('b', '6') }),
+  JSON.stringify({ type: 'ERROR', object: 'no object' }),
+])('the line %s breaks the watch, and its version is kept', async (malformed) => {
+  watch = (nth, call) => (nth === 1 ? yielding([malformed]) : silent)(nth, call)
+  await run(1000)
+  expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual([
+    'InvalidResponse',
+    ['5', '5'],
+    1,
+  ])
+})
 
 test('a reflector is stuck after 5 minutes without an opened watch or a page', async () => {
   const pages = Promise.withResolvers<object>()

@@ -186,3 +186,25 @@ test('one reconcile runs per worker, and never two of one key', async () => {
   expect(running).toEqual(['a', 'b', 'c', 'd', 'a'])
   await stop()
 })
+
+test('metrics have the result and the duration of each reconcile, in seconds', async () => {
+  const { queue, scheduler, metrics, stop } = start(async (key) => {
+    await new Promise<void>((resolve) => {
+      scheduler.after(3000, resolve)
+    })
+    return key === 'a' ? {} : { requeueAfterMs: 60_000 }
+  })
+  await scheduler.advance(500)
+  for (const key of ['a', 'b']) queue.add(key)
+  await scheduler.advance(7000)
+  const exposition = await metrics.registry.metrics()
+  for (const series of [
+    'total{controller="test",result="success"} 1',
+    'total{controller="test",result="requeue_after"} 1',
+    'time_seconds_sum{controller="test"} 6',
+    'time_seconds_count{controller="test"} 2',
+  ])
+    expect(exposition).toContain(`controller_runtime_reconcile_${series}`)
+  expect(exposition).toContain('controller_runtime_max_concurrent_reconciles{controller="test"} 1')
+  await stop()
+})

@@ -143,6 +143,20 @@ test('requests share a connection, except those for caches', async () => {
   expect(ports()).toBe(2)
 })
 
+test('at most 64 connections are open, besides those for caches', async () => {
+  respond = () => undefined
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const calls = [false, true].flatMap((isForCache) =>
+    Array.from({ length: 66 }, () => failureOf({ isForCache, signal })),
+  )
+  await waitFor('the requests to arrive', () => received.length === 64 + 66)
+  await send({ isForCache: true, signal: AbortSignal.timeout(50) }).catch(() => undefined)
+  expect([open.size, received.length]).toEqual([64 + 67, 64 + 67])
+  stopping.abort()
+  expect(await Promise.all(calls)).toHaveLength(132)
+})
+
 test('new TLS material replaces the connections, new headers do not', async () => {
   await send()
   const { headers, ...others } = await credentials()
