@@ -152,9 +152,7 @@ export class ProcessBounds {
   }
 
   /** Removes an address that uses nothing; until then, new connections share its usage. */
-  removeUnused(address: ClientAddress): void {
-    const { name, connections, usage } = address
-    if (connections.size > 0 || this.addresses.get(name) !== address) return
+  removeUnused({ name, usage }: ClientAddress): void {
     if (boundKinds.every((kind) => usage[kind].used === 0)) this.addresses.delete(name)
   }
 

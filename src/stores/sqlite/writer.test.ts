@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { createMetrics } from '../../telemetry/metrics.ts'
-import { type GroupResult, Writer } from './writer.ts'
+import { type GroupResult, startWriterThread, Writer } from './writer.ts'
 
 const DEADLINE_MS = 2500
 
@@ -13,6 +13,7 @@ let posted: unknown[]
 let reports: unknown[][]
 let metrics: ReturnType<typeof createMetrics>
 let writer: Writer
+let watch: ConstructorParameters<typeof Writer>[1]['watch']
 
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] })
@@ -28,15 +29,13 @@ beforeEach(() => {
     terminate: report('terminate'),
   })
   metrics = createMetrics()
-  writer = new Writer(thread as unknown as Worker, {
-    metrics,
-    watch: {
-      succeeded: report('succeeded'),
-      failed: report('failed'),
-      writerStopped: report('writerStopped'),
-      restricted: report('restricted'),
-    },
-  })
+  watch = {
+    succeeded: report('succeeded'),
+    failed: report('failed'),
+    writerStopped: report('writerStopped'),
+    restricted: report('restricted'),
+  }
+  writer = new Writer(thread as unknown as Worker, { metrics, watch })
 })
 afterEach(() => {
   jest.useRealTimers()
@@ -68,6 +67,21 @@ const settled = async (results: readonly Promise<unknown>[]) => {
   const pending = Symbol('pending')
   return Promise.all(results.map((one) => Promise.race([one, Promise.resolve(pending)])))
 }
+
+test('a thread that has not started after 30 s is an error', async () => {
+  const starting = startWriterThread(':memory:', { metrics, watch })
+  const rejected = expect(starting).rejects.toThrow(
+    'the writer thread did not start within 30000 ms',
+  )
+  jest.advanceTimersByTime(30_000)
+  await rejected
+})
+
+test('a thread that fails at its start is an error', async () => {
+  jest.useRealTimers()
+  const starting = startWriterThread(':memory:', { metrics, watch }) // which has no tables
+  await expect(starting).rejects.toThrow('no such table')
+})
 
 test('writes of one turn are one group, later ones wait for its reply', async () => {
   const first = [run('a'), run('b')]

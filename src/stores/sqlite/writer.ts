@@ -1,8 +1,9 @@
 // The queue to the writer thread. Writes that arrive while it is busy share its next transaction,
 // so one disk sync serves them all; their promises resolve after that sync.
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { monotonicMs } from '../../resilience/deadline.ts'
+import { monotonicMs, within } from '../../resilience/deadline.ts'
 import { createDeadlineQueue, type DeadlineQueue } from '../../resilience/deadline-queue.ts'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { OperationName } from './operations.ts'
@@ -31,6 +32,7 @@ interface Pending {
 
 const PENDING_MAX = 10_000
 const GROUP_MAX = 1000
+const START_MS_MAX = 30_000
 /** A longer transaction times out: its outcome is unknown. Less than CREATE_MS_MAX. */
 const GROUP_MS_MAX = 2500
 
@@ -40,17 +42,18 @@ interface Reports {
   readonly watch: StoreObserver
 }
 
-/** Starts the thread on the database at `path`, which must be migrated. */
+/** Starts the thread on the database at `path`, which must be migrated. Throws after 30 s. */
 export async function startWriterThread(path: string, reports: Reports): Promise<Writer> {
   const thread = new Worker(new URL('./writer-thread.ts', import.meta.url), {
     workerData: { path },
   })
-  await new Promise<void>((resolve, reject) => {
-    thread.once('message', () => {
-      resolve()
-    })
-    thread.once('error', reject)
-  })
+  const timeoutError = () => new Error(`the writer thread did not start within ${START_MS_MAX} ms`)
+  try {
+    await within(START_MS_MAX, once(thread, 'message'), timeoutError)
+  } catch (error) {
+    await thread.terminate()
+    throw error
+  }
   return new Writer(thread, reports)
 }
 
