@@ -162,6 +162,23 @@ test('after a denied command, only the previous credentials are used', async () 
   expect([node.sent, secrets.isPreviousInUse()]).toEqual([[['app', 'new']], false])
 })
 
+test('without credentials, or with those of the next change, no denial remains', async () => {
+  const secrets = open()
+  secrets.change({})
+  node.connect()
+  expect(secrets.noteDeniedCommand()).toBe(false)
+  secrets.change({ auth: OLD })
+  secrets.change({ auth: NEW })
+  await secrets.authenticate()
+  secrets.noteDeniedCommand()
+  secrets.change({ auth: { ...NEW, password: 'newest' } })
+  await secrets.authenticate()
+  secrets.noteDeniedCommand()
+  node.sent.splice(0)
+  await secrets.authenticate()
+  expect(node.sent).toEqual([['app', 'new']])
+})
+
 test('a denial of the current credentials ends with them, or when it is cleared', async () => {
   const secrets = open()
   secrets.change({ auth: NEW })
@@ -195,6 +212,16 @@ test('credentials that change during an authentication are selected by the next 
   expect([secrets.isInUse(), node.sent.at(-1)]).toEqual([true, ['app', 'newest']])
 })
 
+test('credentials that change while the previous ones are tried are selected', async () => {
+  const secrets = open()
+  secrets.change({ auth: NEW })
+  node.accepted = ['old']
+  const authenticated = secrets.authenticate()
+  secrets.change({ auth: { ...NEW, password: 'newest' } })
+  await authenticated
+  expect([secrets.isPreviousInUse(), node.password]).toEqual([false, 'newest'])
+})
+
 test('each node of a Cluster has its own credentials', async () => {
   const other = new FakeRedisNode()
   const cluster = new Cluster([], { lazyConnect: true })
@@ -207,14 +234,16 @@ test('each node of a Cluster has its own credentials', async () => {
     each.connect()
   }
   secrets.change({ auth: NEW })
-  node.accepted = ['old']
-  other.accepted = ['new']
+  node.accepted = ['new']
+  other.accepted = ['old']
   const { rejection, isAccepted } = await secrets.authenticate()
   expect([rejection?.message, isAccepted]).toEqual([
     'WRONGPASS invalid username-password pair',
     true,
   ])
-  expect([node.password, other.password]).toEqual(['old', 'new'])
+  expect([node.password, other.password]).toEqual(['new', 'old'])
   expect([secrets.isInUse(), secrets.isPreviousInUse()]).toEqual([false, true])
   expect([secrets.noteDeniedCommand(), secrets.isCurrentDenied()]).toEqual([false, false])
+  other.accepted = [] // a command that another node rejected may still be retried
+  expect((await secrets.authenticate()).isAccepted).toBe(true)
 })

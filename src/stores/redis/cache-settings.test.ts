@@ -1,7 +1,7 @@
 // The values of the link cache's REDIS_URL.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../../config/config.ts'
-import { cacheSettings, planLinkCache } from './cache-settings.ts'
+import { cacheDependentSettings, cacheSettings, planLinkCache } from './cache-settings.ts'
 
 const plan = (env: Record<string, string>) => planLinkCache(parseConfig(cacheSettings, env))
 
@@ -73,4 +73,17 @@ test('REDIS_URL is required, and files must exist', () => {
   expect(() => plan({})).toThrow('REDIS_URL is required: redis://')
   const files = { REDIS_URL: 'rediss://h', REDIS_TLS_CACERT: '/nowhere' }
   expect(() => plan(files)).toThrow('REDIS_TLS_CACERT must name a readable file in PEM')
+})
+
+test('an unreadable REDIS_URL_FILE is one problem', () => {
+  expect(() => plan({ REDIS_URL_FILE: '/nowhere' })).toThrow(
+    /^REDIS_URL_FILE must name a readable file: current value is \/nowhere$/,
+  )
+})
+
+test('a client certificate requires its key', () => {
+  const env = { REDIS_URL: 'redis://h', REDIS_TLS_CLIENT_CERT: '/nowhere' }
+  expect(() => parseConfig(cacheSettings, env, cacheDependentSettings)).toThrow(
+    'REDIS_TLS_CLIENT_KEY (a file) is required if REDIS_TLS_CLIENT_CERT is set',
+  )
 })
