@@ -15,3 +15,14 @@ test.each([
 ])('%s', (key, slot) => {
   expect(keySlot(key)).toBe(slot)
 })
+
+test.each([
+  ['a}b', 'b'],
+  ['a{b', 'b'],
+  ['{b', 'b'],
+  ['}a{b}', 'a'],
+  ['a{}b', 'b'],
+  ['{}', ''],
+])('%s has no hash tag, or not this one', (key, tag) => {
+  expect(keySlot(key)).not.toBe(keySlot(tag))
+})

@@ -64,3 +64,24 @@ test.each([slidingWindowLog, tokenBucket, leakyBucket])(
     }
   },
 )
+
+test('nothing is refunded for denied limits and groups, or if denied calls count', () => {
+  const limit = { requests: 10, windowUs: HOUR_US, burst: 10, denyConsumes: false }
+  const nowUs = 1000 * HOUR_US
+  const of = (hits: number, more: object = {}) => ({
+    ...{ key: 'a', algorithm: fixedWindow, limit, hits },
+    ...({ veto: 'alone', isPerSecond: false } as const),
+    ...more,
+  })
+  const refundsFor = (updates: readonly ReturnType<typeof of>[]) => {
+    const decisions = updates.map(({ hits }) =>
+      fixedWindow.decide({ state: undefined, hits, nowUs, limit }),
+    )
+    const group = { places: updates.map((_, at) => at), updates, decisions }
+    return refundsOf(group, [...decisions]).map(({ hits }) => hits)
+  }
+  expect(refundsFor([of(3), of(11, { veto: 'never' })])).toEqual([-3])
+  expect(refundsFor([of(3), of(11)])).toEqual([])
+  expect(refundsFor([of(0), of(-1), of(2)])).toEqual([-2])
+  expect(refundsFor([of(3, { limit: { ...limit, denyConsumes: true } })])).toEqual([])
+})

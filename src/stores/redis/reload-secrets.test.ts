@@ -12,7 +12,8 @@ const NO_AUTH = new Error('NOAUTH Authentication required.')
 const WRONG = 'WRONGPASS invalid username-password pair'
 
 let node: FakeRedisNode
-let reports: (string | undefined)[]
+/** The problems, and `accepted` for accepted secrets. */
+let reports: string[]
 let files: RedisSecrets | Error
 let reads: number
 let reloads: SecretReloads
@@ -40,7 +41,7 @@ beforeEach(() => {
         return files
       },
     },
-    onReload: (problem) => reports.push(problem?.message),
+    onReload: (problem) => reports.push(problem?.message ?? 'accepted'),
   })
   node.connect()
 })
@@ -96,8 +97,11 @@ test('unchanged files cause no authentication and no report', async () => {
 
 test('after a rejected command, changed files are read and applied', async () => {
   files = secretsOf('new')
-  expect(await reloads.renew(NO_AUTH)).toBe(true)
-  expect([sentPasswords(), reports]).toEqual([['new'], [undefined]])
+  for (let nth = 0; nth < 2; nth++) {
+    expect(await reloads.renew(NO_AUTH)).toBe(true)
+    expect([sentPasswords(), reports]).toEqual([['new'], ['accepted']])
+    await advance(20)
+  }
 })
 
 test('commands that are rejected together share one authentication', async () => {
@@ -121,7 +125,7 @@ test('rejected credentials are reported once, and then those that Redis accepts'
   await advance(20)
   files = secretsOf('new')
   await reloads.renew(NO_AUTH)
-  expect(reports).toEqual([WRONG, undefined])
+  expect(reports).toEqual([WRONG, 'accepted'])
 })
 
 test('if Redis rejects all credentials, a command is not retried', async () => {
@@ -156,7 +160,40 @@ test('after a denied command, only polls try the current credentials', async () 
   await advance(POLL_MS)
   expect([sentPasswords(), reports]).toEqual([['new'], [DENIED.message]])
   await advance(POLL_MS) // no command was denied in the meantime
-  expect([sentPasswords(), reports]).toEqual([[], [DENIED.message, undefined]])
+  expect([sentPasswords(), reports]).toEqual([[], [DENIED.message, 'accepted']])
+})
+
+test('if both credentials are denied, the current ones are used, and not reported', async () => {
+  files = secretsOf('new')
+  await reloads.renew(NO_AUTH)
+  for (const password of ['old', 'new']) {
+    await advance(20)
+    sentPasswords()
+    await reloads.renew(DENIED)
+    expect([sentPasswords(), reports]).toEqual([[password], ['accepted', DENIED.message]])
+  }
+})
+
+test('a poll right after a renewal authenticates nothing', async () => {
+  await untilRead()
+  files = secretsOf('new')
+  await reloads.renew(NO_AUTH)
+  await advance(POLL_MS - performance.now() - 10)
+  await reloads.renew(DENIED)
+  expect(sentPasswords()).toEqual(['new', 'old'])
+  await advance(19) // at the poll, which is the next one
+  expect(sentPasswords()).toEqual([])
+  await advance(POLL_MS)
+  expect(sentPasswords()).toEqual(['new'])
+})
+
+test('changes during an authentication share the one that follows it', async () => {
+  for (const password of ['first', 'second', 'third']) {
+    files = secretsOf(password)
+    node.emit('close')
+  }
+  await advance(0)
+  expect([sentPasswords(), reports]).toEqual([['first', 'third'], ['accepted']])
 })
 
 test('a denied command without previous credentials is not reported', async () => {
@@ -173,7 +210,7 @@ test('a closed connection reads the files', async () => {
   expect([node.password, node.sent, reports]).toEqual(['new', [], []])
   node.connect()
   await advance(0)
-  expect([node.sent, reports]).toEqual([[], [undefined]])
+  expect([node.sent, reports]).toEqual([[], ['accepted']])
 })
 
 test('a connection with outdated credentials is authenticated once it is ready', async () => {
@@ -184,7 +221,7 @@ test('a connection with outdated credentials is authenticated once it is ready',
   node.status = 'ready'
   node.emit('ready')
   await advance(0)
-  expect([sentPasswords(), reports]).toEqual([['new'], [undefined]])
+  expect([sentPasswords(), reports]).toEqual([['new'], ['accepted']])
 })
 
 test('a rejected handshake with new credentials selects the previous ones', async () => {
@@ -194,6 +231,16 @@ test('a rejected handshake with new credentials selects the previous ones', asyn
   node.emit('connecting')
   node.emit('error', new Error(WRONG))
   expect([node.password, reports.at(-1)]).toEqual(['old', WRONG])
+})
+
+test('if the files cannot be read, a rejected handshake selects the previous ones', async () => {
+  files = secretsOf('new')
+  node.emit('close')
+  await advance(0)
+  files = new Error('REDIS_AUTH_FILE is empty')
+  node.emit('connecting')
+  node.emit('error', new Error(WRONG))
+  expect(node.password).toBe('old')
 })
 
 test.each(['ECONNREFUSED', 'All sentinels are unreachable. Last error: WRONGPASS no'])(
@@ -213,10 +260,22 @@ test('a rejected handshake reads the files first', async () => {
   files = secretsOf('new')
   node.emit('error', new Error(WRONG))
   await advance(0)
-  expect([node.password, sentPasswords(), reports]).toEqual(['new', ['new'], [undefined]])
+  expect([node.password, sentPasswords(), reports]).toEqual(['new', ['new'], ['accepted']])
+})
+
+test('a stop during an authentication reports nothing', async () => {
+  files = secretsOf('new')
+  const renewed = reloads.renew(NO_AUTH)
+  reloads.stop()
+  expect([await renewed, sentPasswords(), reports]).toEqual([true, ['new'], []])
 })
 
 test('after a stop, nothing is read, sent or reported', async () => {
+  node.status = 'connecting'
+  files = secretsOf('newer')
+  node.emit('close')
+  await advance(0)
+  node.status = 'ready' // with outdated credentials
   reloads.stop()
   files = secretsOf('new')
   const before = reads

@@ -153,10 +153,12 @@ test('a command that waits is sent when the connection is ready', async () => {
   client.lose()
   const waiting = [run(send), run(send)]
   await advance(100)
-  expect([attempts.length, client.listenerCount('end')]).toEqual([0, 1])
+  expect(['ready', 'end'].map((name) => client.listenerCount(name))).toEqual([2, 1])
+  expect([attempts.length, jest.getTimerCount()]).toEqual([0, 1])
   client.connect()
   expect([await Promise.all(waiting), attempts.length]).toEqual([['ok', 'ok'], 2])
-  expect(client.listenerCount('end')).toBe(0)
+  expect(['ready', 'end'].map((name) => client.listenerCount(name))).toEqual([1, 0])
+  expect(jest.getTimerCount()).toBe(0)
   await advance(RECONNECT_MS)
 })
 
@@ -247,9 +249,18 @@ test('a Cluster is ready while any node is, and reports timeouts of nodes', asyn
   const { run } = start({}, cluster)
   const { send, attempts } = failing(CLOSED)
   expect([await run(send), attempts.length]).toEqual(['ok', 2])
+  let sent = 0
   const hanging = () => {
+    sent++
     cluster.emit('node error', new Error('Socket timeout'))
     return Promise.reject(new Error(CLOSED))
   }
-  expect(await resultOf(run(hanging))).toBe(CLOSED)
+  expect([await resultOf(run(hanging)), sent]).toEqual([CLOSED, 1])
+  cluster.status = 'connecting'
+  const other = failing(CLOSED)
+  const waiting = run(other.send)
+  await advance(100)
+  expect(other.attempts).toHaveLength(1)
+  cluster.emit('ready')
+  expect([await waiting, other.attempts.length]).toEqual(['ok', 2])
 })

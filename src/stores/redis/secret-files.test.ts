@@ -99,6 +99,12 @@ test.each([
   ])
 })
 
+test('a secret of 64 KiB is read, and only a new line at its end is removed', () => {
+  const longest = `a\n${'b'.repeat(65_533)}`
+  const path = fileOf('longest', `${longest}\n`)
+  expect(plan({ REDIS_AUTH_FILE: path }).auth).toEqual({ password: longest })
+})
+
 test('a folder is rejected, and so is a secret that is set both as a value and as a file', () => {
   expect(problemsOf(() => plan({ REDIS_AUTH_FILE: dir }))).toEqual([
     `REDIS_AUTH_FILE must name a readable file: current value is ${dir}`,

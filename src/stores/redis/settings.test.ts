@@ -35,7 +35,7 @@ test('a second Redis for limits per second has its own settings', () => {
   const { main, perSecond } = plan({
     REDIS_URL: 'rediss://a',
     REDIS_PERSECOND: 'true',
-    REDIS_PERSECOND_TYPE: 'Sentinel',
+    REDIS_PERSECOND_TYPE: ' Sentinel ',
     REDIS_PERSECOND_URL: 'm,b:1',
     REDIS_PERSECOND_AUTH: 'user:pass:word',
     REDIS_PERSECOND_SENTINEL_AUTH: 'watcher',
@@ -61,6 +61,9 @@ test('every problem has one line without secrets', () => {
     'REDIS_TYPE must be one of SINGLE, SENTINEL, CLUSTER: current value is "ring"',
     expect.stringMatching(/^REDIS_TLS must be true or false.*: current value is "yes"$/),
     expect.stringMatching(/^REDIS_TIMEOUT must be .*: current value is "3"$/),
+  ])
+  expect(problemsOf({ REDIS_URL_FILE: '/nowhere' })).toEqual([
+    'REDIS_URL_FILE must name a readable file: current value is /nowhere',
   ])
   const noPem = import.meta.filename
   const nodes = 'a list of nodes, as in host:port,host:port'

@@ -23,7 +23,7 @@ export interface FakeRedisConnection {
   /** Responds to a script. */
   respond: (script: SentScript) => Promise<unknown>
   /** Responds to other commands. */
-  reply: () => Promise<unknown>
+  reply: (command: string) => Promise<unknown>
 }
 
 /** Opens the connection. */
@@ -38,14 +38,18 @@ export function openFakeRedis(isCluster = false): FakeRedisConnection {
     }
   const call = (command: string) => {
     fake.called.push(command)
-    return fake.reply()
+    return fake.reply(command)
   }
   const fake: FakeRedisConnection = {
     connection: {
       ...{ isCluster, timeoutMs: 100, isUp: () => fake.isUp },
       ...{ evalsha: run('evalsha'), eval: run('eval') },
       ping: () => call('ping'),
+      get: (key: string) => call(`get ${key}`),
+      mget: (keys: readonly string[]) => call(`mget ${keys.join()}`),
       del: (keys: readonly string[]) => call(`del ${keys.join()}`),
+      putIfAbsent: ({ key, value, ms }: { key: string; value: string; ms: number }) =>
+        call(`set ${key} ${value} ${ms}`),
       close: () => void fake.called.push('close'),
     } as Partial<RedisConnection> as RedisConnection,
     ...{ sent: [], called: [], isUp: true },
