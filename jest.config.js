@@ -12,6 +12,7 @@ realm[key] = new realm[key].constructor({ keepAliveMaxTimeout: 100 })
 const shared = {
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: 'node',
+  setupFilesAfterEnv: ['<rootDir>/test/array-lengths.ts'],
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
