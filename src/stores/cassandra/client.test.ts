@@ -18,12 +18,24 @@ afterEach(async () => {
   for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
 
+/** Starts to connect to this port of 127.0.0.1. */
+function open(port: number, log: object, more: Partial<CassandraOptions> = {}) {
+  const env = { CASSANDRA_CONTACT_POINTS: '127.0.0.1', CASSANDRA_PORT: String(port) }
+  const cassandra = openCassandra({
+    config: parseConfig(cassandraSettings, { ...env, CASSANDRA_LOCAL_DC: 'dc1' }),
+    metrics: createMetrics(),
+    log: log as CassandraOptions['log'],
+    ...more,
+  })
+  cleanups.push(() => cassandra.close())
+  return cassandra
+}
+
 /** Connects; resolves to the log after a warning and another failed attempt. */
 async function logOf(
   port: number,
   given: Pick<CassandraOptions, 'startMsMax'> = {},
 ): Promise<string[]> {
-  const env = { CASSANDRA_CONTACT_POINTS: '127.0.0.1', CASSANDRA_PORT: String(port) }
   const log: string[] = []
   const logAs = (level: string) => (line: unknown) => log.push(`${level} ${line as string}`)
   const levels = { debug: () => undefined, info: logAs('info'), warn: logAs('warn') }
@@ -31,14 +43,7 @@ async function logOf(
   const now = performance.now.bind(performance)
   let aheadMs = 0
   jest.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
-  const cassandra = openCassandra({
-    config: parseConfig(cassandraSettings, { ...env, CASSANDRA_LOCAL_DC: 'dc1' }),
-    metrics: createMetrics(),
-    log: levels as CassandraOptions['log'],
-    onFault: () => faults++,
-    ...given,
-  })
-  cleanups.push(() => cassandra.close())
+  open(port, levels, { onFault: () => faults++, ...given })
   await waitFor('a failure', () => log.length > 0)
   aheadMs = START_MS // only now: on a busy machine, the first failure takes long
   await waitFor('the warning', () => log.some((line) => line.startsWith('warn')))
@@ -65,4 +70,25 @@ test('a node that resets the connection at the first frame is a warning immediat
   const { port, close } = await listenOn(0, server)
   cleanups.push(close)
   expect(await logOf(port)).toEqual([`warn ${sentenceFor(port)}`])
+})
+
+test('before the first connection statements fail, and a close stops the attempts', async () => {
+  let faults = 0
+  const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
+  const cassandra = open(UNREACHABLE_PORT, silent, { onFault: () => faults++ })
+  await waitFor('a failure', () => faults > 0)
+  const failure = { outcome: 'not-done', message: 'Cassandra is not connected' }
+  await expect(cassandra.execute('scan', 'SELECT')).rejects.toMatchObject(failure)
+  await expect(cassandra.changeSchema('CREATE')).rejects.toMatchObject(failure)
+  expect([cassandra.isUp(), await cassandra.executeOnEach('SELECT')]).toEqual([false, []])
+  await cassandra.close()
+  expect([await cassandra.ready, cassandra.isUp()]).toEqual(['closed', false])
+})
+
+test('the signal of the process stops the attempts', async () => {
+  const stopping = new AbortController()
+  const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined }
+  const cassandra = open(UNREACHABLE_PORT, silent, { signal: stopping.signal })
+  stopping.abort()
+  expect(await cassandra.ready).toBe('closed')
 })
