@@ -1,4 +1,4 @@
-// The settings of the controller: the names that Kubernetes allows, and one sentence for each fault.
+// The settings of the controller: names that Kubernetes allows, and one sentence for each fault.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../config/config.ts'
 import { controllerSettings } from './settings.ts'

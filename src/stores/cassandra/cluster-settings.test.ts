@@ -17,9 +17,21 @@ const nodeWith = (change: Readonly<Record<string, string>> = {}) =>
 
 test('a cluster with the required settings, or that lists no settings, has no problems', () => {
   expect(checkSettings([nodeWith(), nodeWith()])).toEqual([])
-  expect(checkSettings([nodeWith({ disk_failure_policy: 'stop_paranoid' })])).toEqual([])
   expect(checkSettings([new Map()])).toEqual([])
   expect(checkSettings([])).toEqual([])
+})
+
+test.each([
+  ['commitlog_sync', 'batch'],
+  ['disk_failure_policy', 'stop_paranoid'],
+  ['disk_failure_policy', 'die'],
+  ['commit_failure_policy', 'stop_commit'],
+  ['cas_contention_timeout', '1s'],
+  ['cas_contention_timeout', '1800'],
+  ['write_request_timeout', '2000ms'],
+  ['write_request_timeout', '0m'],
+])('%s=%s is no problem', (setting, value) => {
+  expect(checkSettings([nodeWith({ [setting]: value })])).toEqual([])
 })
 
 test.each([
@@ -30,7 +42,13 @@ test.each([
   ['disk_failure_policy', 'best_effort'],
   ['commit_failure_policy', 'ignore'],
   ['cas_contention_timeout', '5s'],
+  ['cas_contention_timeout', '1801ms'],
+  ['cas_contention_timeout', '1801'],
+  ['cas_contention_timeout', 'null'],
+  ['cas_contention_timeout', ''],
   ['write_request_timeout', '1m'],
+  ['write_request_timeout', '-1s'],
+  ['write_request_timeout', '1s 500ms'],
   ['hinted_handoff_enabled', 'false'],
 ])('%s=%s is reported with its cost', (setting, value) => {
   const problems = checkSettings([nodeWith({ [setting]: value })])
@@ -52,7 +70,8 @@ test('nodes that return no settings are unreadable', async () => {
 test('nodes that return their settings are checked', async () => {
   const rows = [
     { name: 'paxos_variant', value: 'v1' },
-    { name: 'x', value: null },
+    { name: 'commitlog_sync', value: null },
+    { name: null, value: 'v1' },
   ]
   const executeOnEach = () => Promise.resolve([[], rows])
   const problems = await readSettingProblems({ executeOnEach })

@@ -38,6 +38,14 @@ test.each([
     },
   ],
   [
+    'a node rejects the login itself',
+    new errors.ResponseError(0x0100, 'bad credentials'),
+    {
+      kind: 'credentials',
+      sentence: `Cassandra rejects ${login}: use those of a role that may log in`,
+    },
+  ],
+  [
     'the data center does not exist',
     of({
       a: new errors.ArgumentError(
@@ -64,6 +72,26 @@ test.each([
       kind: 'tls',
       sentence: 'TLS with Cassandra failed: self-signed certificate: check CASSANDRA_TLS_CA',
     },
+  ],
+  [
+    'one of several names cannot be resolved',
+    new errors.NoHostAvailableError({ a: new Error('x') }, 'No host could be resolved'),
+    { kind: 'unreachable', sentence: `no name in ${points} can be resolved` },
+  ],
+  [
+    'another statement is invalid',
+    new errors.ResponseError(0x2200, 'unconfigured table x'),
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${points} on port 9042` },
+  ],
+  [
+    'the message, but not the code, is of a missing keyspace',
+    new errors.ResponseError(0x0000, "Keyspace 'curtail' does not exist"),
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${points} on port 9042` },
+  ],
+  [
+    'the code only contains a word of TLS',
+    of({ a: withCode('x', 'X_SELF_TEST') }),
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${points} on port 9042` },
   ],
   [
     'the error is unknown',

@@ -1,7 +1,8 @@
-// Every observed shape of a failed statement (recipes/cassandra/NOTES.md §4) and its outcome.
+// Every observed shape of a failed statement (recipes/cassandra/NOTES.md §4) and its outcome; and
+// which failures are rejections, or of a table that is being created.
 import { describe, expect, test } from '@jest/globals'
 import { errors } from 'cassandra-driver'
-import { failureOf } from './failed-outcome.ts'
+import { failureOf, isNewTableError, rejectionOf, shapeOf } from './failed-outcome.ts'
 
 const response = (code: number, more: object = {}) =>
   Object.assign(new errors.ResponseError(code, 'a message from the server'), more)
@@ -55,4 +56,46 @@ describe('failureOf()', () => {
   ])('is a defect for wrong arguments: %s', (error) => {
     expect(failureOf(error)).toBe('defect')
   })
+})
+
+test.each([
+  ['syntax', 0x2000],
+  ['unauthorized', 0x2100],
+  ['invalid', 0x2200],
+  ['configuration', 0x2300],
+])('rejectionOf() returns the message of a permanent rejection: %s', (_, code) => {
+  expect(rejectionOf(response(code))).toBe('a message from the server')
+})
+
+test.each([
+  ['bad credentials', response(0x0100)],
+  ['unprepared', response(0x2500)],
+  ['a timeout', response(0x1200)],
+  ['an error with the code of a rejection', Object.assign(new Error('no'), { code: 0x2200 })],
+  ['no error at all', undefined],
+])('rejectionOf() is undefined for another failure: %s', (_, error) => {
+  expect(rejectionOf(error)).toBeUndefined()
+})
+
+const unknownTable = 'java.lang.IllegalArgumentException: Unknown CF 8f407497'
+
+test.each([
+  [true, 'invalid', response(0x2200)],
+  [true, 'unknown to the node', new errors.ResponseError(0x0000, unknownTable)],
+  [false, 'another exception', response(0x0000)],
+  [false, 'a timeout with this message', new errors.ResponseError(0x1200, unknownTable)],
+  [false, 'an error with this code', Object.assign(new Error('no'), { code: 0x2200 })],
+  [false, 'no error at all', 'invalid'],
+])('isNewTableError() is %s: %s', (expected, _, error) => {
+  expect(isNewTableError(error)).toBe(expected)
+})
+
+test.each([
+  [response(0x1000), { name: 'ResponseError', code: 0x1000, message: 'a message from the server' }],
+  [{ message: 5 }, { message: '' }],
+  ['a string', { message: 'a string' }],
+  [null, { message: 'null' }],
+  [undefined, { message: 'undefined' }],
+])('shapeOf() returns the shape of any value: %s', (error, shape) => {
+  expect(shapeOf(error)).toEqual({ name: undefined, code: undefined, ...shape })
 })

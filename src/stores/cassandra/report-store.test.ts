@@ -1,10 +1,13 @@
 // An insert of a report whose first attempt has an unknown outcome, or loses against other inserts;
-// and the days that a page reads.
+// and the days and rows that a page reads.
 import { afterEach, expect, jest, test } from '@jest/globals'
-import { dayOf, newReportId, type Report } from '../../links/report.ts'
+import { dayOf, idBoundAt, idBoundOfDay, newReportId, type Report } from '../../links/report.ts'
 import { StoreError } from '../../resilience/store-error.ts'
+import { REPORTS_PER_DAY_MAX } from '../../links/report-store.ts'
 import type { CassandraSession } from './client.ts'
 import { createCassandraReportStore } from './report-store.ts'
+import type { Row } from './row.ts'
+import type { StatementKind } from './statement-kinds.ts'
 
 const report: Report = {
   id: newReportId(1_790_000_000_000),
@@ -102,4 +105,97 @@ test('a page fails at its deadline, and reads no further day', async () => {
   await failed
   await jest.advanceTimersByTimeAsync(60_000)
   expect(days).toEqual([0, 1, 2, 3, 4, 5, 6])
+})
+
+const DAY_MS = 86_400_000
+const rowOf = (id: string, change: Row = {}): Row => {
+  const { code, ...rest } = report
+  return { ...rest, id, short_code: code, ...change }
+}
+
+/** A store at the time of `report` whose reads return these rows in turn; and their values. */
+function readableStore(...results: readonly (readonly Row[])[]) {
+  const reads: { readonly kind: StatementKind; readonly values: readonly unknown[] }[] = []
+  const session: CassandraSession = {
+    warmUp: () => undefined,
+    execute(kind, _cql, values = []) {
+      const rows = results[reads.length] ?? []
+      reads.push({ kind, values })
+      return Promise.resolve(rows)
+    },
+  }
+  return { store: createCassandraReportStore(session, () => 1_790_000_000_000), reads }
+}
+
+test('a page reads from the oldest allowed id to a bound, which only one day has', async () => {
+  const { store, reads } = readableStore()
+  const today = dayOf(1_790_000_000_000)
+  const before = newReportId((today - 1) * DAY_MS + 5)
+  const sinceMs = (today - 3) * DAY_MS + 7
+  expect(await store.list({ before, sinceMs, max: 10 })).toEqual([])
+  const from = idBoundAt(sinceMs)
+  expect(reads.map(({ values }) => values)).toEqual([
+    [today - 1, from, before, 10],
+    [today - 2, from, idBoundOfDay(today - 1), 10],
+    [today - 3, from, idBoundOfDay(today - 2), 10],
+  ])
+})
+
+test('a page without bounds starts today, and a bound in the future has no effect', async () => {
+  const today = dayOf(1_790_000_000_000)
+  const oldest = idBoundAt(1_790_000_000_000 - 90 * DAY_MS)
+  for (const before of [undefined, newReportId((today + 2) * DAY_MS)]) {
+    const { store, reads } = readableStore([rowOf('a')])
+    await store.list({ before, sinceMs: undefined, max: 1 })
+    expect(reads).toEqual([
+      { kind: 'page-read', values: [today, oldest, idBoundOfDay(today + 1), 1] },
+    ])
+  }
+})
+
+test('the next days are read for the missing reports only, up to a page', async () => {
+  const rows = ['a', 'b', 'c'].map((id) => rowOf(id))
+  const { store, reads } = readableStore(rows, rows, rows)
+  const page = await store.list({ before: undefined, sinceMs: undefined, max: 5 })
+  expect(page.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'a', 'b'])
+  expect(reads.map(({ values }) => values.at(-1))).toEqual([5, 2, 2])
+})
+
+test('a row that is partly expired contains no report', async () => {
+  const expired = [rowOf('a', { reason: null }), rowOf('b', { short_code: null })]
+  const { store } = readableStore([...expired, rowOf('c')], [expired[0] ?? {}])
+  expect(await store.list({ before: undefined, sinceMs: 1_790_000_000_000, max: 2 })).toEqual([
+    { ...report, id: 'c' },
+  ])
+  expect(await store.find(report.id)).toBeUndefined()
+})
+
+test('a report is found by its id and day', async () => {
+  const given = { details: 'odd', contact: 'me@a.example' }
+  const { store, reads } = readableStore([rowOf(report.id, given)], [rowOf(report.id)], [])
+  expect(await store.find(report.id)).toEqual({ ...report, ...given })
+  expect(await store.find(report.id)).toEqual(report)
+  expect(await store.find(report.id)).toBeUndefined()
+  const values = [dayOf(1_790_000_000_000), report.id]
+  expect(reads[0]).toEqual({ kind: 'majority-read', values })
+})
+
+test('a report on a full day is rejected unless it is stored', async () => {
+  const full = [{ stored: REPORTS_PER_DAY_MAX }]
+  const { store, reads } = readableStore(full, [], full, [rowOf(report.id)])
+  expect([await store.insert(report), await store.insert(report)]).toEqual(['full', 'stored'])
+  expect(reads.map(({ kind }) => kind)).toEqual(Array.from({ length: 4 }, () => 'serial-read'))
+})
+
+test.each([
+  [[], null, 1],
+  [[{ stored: null }], null, 1],
+  [[{ stored: REPORTS_PER_DAY_MAX - 1 }], REPORTS_PER_DAY_MAX - 1, REPORTS_PER_DAY_MAX],
+])('the first insert after %j increments the number of the day', async (rows, from, to) => {
+  const { store, reads } = readableStore(rows, [{ '[applied]': true }])
+  expect(await store.insert({ ...report, details: 'odd' })).toBe('stored')
+  const { id, code, reason } = report
+  const day = dayOf(1_790_000_000_000)
+  const values = [to, day, from, day, id, code, reason, 'odd', undefined]
+  expect(reads[1]).toEqual({ kind: 'lwt', values })
 })

@@ -1,5 +1,5 @@
 // Changes whose outcome is unknown: retried until they are settled.
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import { retryUnknown, type Attempted } from './retry-unknown.ts'
 
@@ -58,14 +58,41 @@ test('retryUnknown() rethrows a defect', async () => {
   expect(count()).toBe(1)
 })
 
-test('retryUnknown() starts no attempt after four seconds and a pause', async () => {
+test('retryUnknown() doubles its pauses, up to a third of a second', async () => {
+  const pauses: number[] = []
+  const pause = (ms: number) => {
+    pauses.push(ms)
+    return Promise.resolve()
+  }
+  const random = jest.spyOn(Math, 'random').mockReturnValue(0)
+  try {
+    const retried = retryUnknown(attempts('retry').attempt, { ...immediate, pause })
+    await expect(retried).rejects.toMatchObject({ outcome: 'not-done' })
+  } finally {
+    random.mockRestore()
+  }
+  expect(pauses).toEqual([10, 20, 40, 80, 160, 160, 160, 160, 160, 160, 160])
+})
+
+test('retryUnknown() tries once, however slow the process is', async () => {
+  const times = [0, 5000]
+  const monotonicMs = () => times.shift() ?? 5000
+  const { attempt, count } = attempts({ done: 'it' })
+  expect(await retryUnknown(attempt, { ...immediate, monotonicMs })).toBe('it')
+  expect(count()).toBe(1)
+})
+
+test.each([
+  [1999, 4],
+  [2000, 3],
+])('retryUnknown() starts no attempt after four seconds, with pauses of %i ms', async (ms, max) => {
   const { attempt, count } = attempts('retry')
   let nowMs = 0
   const pause = () => {
-    nowMs += 1999
+    nowMs += ms
     return Promise.resolve()
   }
   const retried = retryUnknown(attempt, { pause, monotonicMs: () => nowMs })
   await expect(retried).rejects.toMatchObject({ outcome: 'not-done' })
-  expect(count()).toBe(4)
+  expect(count()).toBe(max)
 })

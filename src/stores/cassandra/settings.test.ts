@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../../config/config.ts'
-import { cassandraSettings, planCassandra, replicationSetting } from './settings.ts'
+import {
+  cassandraDependentSettings,
+  cassandraSettings,
+  planCassandra,
+  replicationSetting,
+} from './settings.ts'
 
 const given = { CASSANDRA_CONTACT_POINTS: 'db-0.db', CASSANDRA_LOCAL_DC: 'dc1' }
 let folder: string
@@ -108,6 +113,44 @@ describe('planCassandra()', () => {
   })
 })
 
+describe('cassandraDependentSettings', () => {
+  const [tls, login] = cassandraDependentSettings
+
+  test('the settings of TLS, and those of the login, depend on each other', () => {
+    expect(cassandraDependentSettings.map(({ names }) => names)).toEqual([
+      ['CASSANDRA_TLS_CA', 'CASSANDRA_TLS_CERT', 'CASSANDRA_TLS_KEY'],
+      ['CASSANDRA_USERNAME', 'CASSANDRA_PASSWORD'],
+    ])
+    expect([tls?.findProblems({}), login?.findProblems({})]).toEqual([[], []])
+  })
+
+  test('the problems of each are found', () => {
+    expect(login?.findProblems({ CASSANDRA_USERNAME: 'me' })).toEqual([
+      'CASSANDRA_PASSWORD (a string) is required if CASSANDRA_USERNAME is set',
+    ])
+    const needsCa = 'CASSANDRA_TLS_CA (a file) is required if CASSANDRA_TLS_CERT is set'
+    expect(tls?.findProblems({ CASSANDRA_TLS_CERT: pem, CASSANDRA_TLS_KEY: pem })).toEqual([
+      needsCa,
+      expect.stringMatching(/^CASSANDRA_TLS_KEY must be the key of CASSANDRA_TLS_CERT: /),
+    ])
+    expect(tls?.findProblems({ CASSANDRA_TLS_CA: pem })).toEqual([
+      expect.stringMatching(/^CASSANDRA_TLS_CA must contain valid certificates: /),
+    ])
+  })
+
+  test.each(['CA', 'CERT', 'KEY'])(
+    'an unreadable file of CASSANDRA_TLS_%s is found once',
+    (name) => {
+      const files = { CASSANDRA_TLS_CA: pem, CASSANDRA_TLS_CERT: pem, CASSANDRA_TLS_KEY: pem }
+      const problems = tls?.findProblems({ ...files, [`CASSANDRA_TLS_${name}`]: '/nowhere' })
+      const unreadable = `CASSANDRA_TLS_${name} must name a readable file in PEM`
+      expect(problems?.filter((problem) => problem.endsWith('/nowhere'))).toEqual([
+        `${unreadable}: current value is /nowhere`,
+      ])
+    },
+  )
+})
+
 describe('CASSANDRA_REPLICATION', () => {
   const parse = (value?: string) => replicationSetting.schema.safeParse(value)
 
@@ -121,10 +164,17 @@ describe('CASSANDRA_REPLICATION', () => {
     expect(parse()).toMatchObject({ success: true, data: undefined })
   })
 
-  test.each(['dc1', 'dc1:0', 'dc1:10', 'dc1:3,dc1:3', "d':3", 'dc1:3:3', ':3'])(
-    'rejects %j',
-    (value) => {
-      expect(parse(value).success).toBe(false)
-    },
-  )
+  test.each([
+    'dc1',
+    'dc1:0',
+    'dc1:10',
+    'dc1:3,dc1:3',
+    "d':3",
+    'dc1:3:3',
+    ':3',
+    'dc1:3.0',
+    'dc1: 3',
+  ])('rejects %j', (value) => {
+    expect(parse(value).success).toBe(false)
+  })
 })

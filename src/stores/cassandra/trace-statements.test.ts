@@ -50,3 +50,27 @@ test.each([
   await expect(inRequest(spans, () => traced('lwt', 'UPDATE links SET a = ?'))).rejects.toBe(error)
   expect(spans.recorded[1]).toMatchObject({ name: 'UPDATE links', failure: kind, isClosed: true })
 })
+
+test.each([
+  ['INSERT INTO\n  links (short_code) VALUES (?)', 'INSERT links'],
+  ['\n  UPDATE links SET a = ?', 'UPDATE links'],
+  ['CREATE KEYSPACE x', 'CREATE'],
+])('the span of %j has the name %j', async (cql, name) => {
+  const spans = recordSpans()
+  const traced = traceStatements(run, spans)
+  await inRequest(spans, () => traced('lwt', cql))
+  expect(spans.recorded[1]?.name).toBe(name)
+})
+
+test.each([
+  ['info', {}],
+  ['hosts', { info: {} }],
+])('a result without %s has no attempts', async (_, empty) => {
+  const spans = recordSpans()
+  const traced = traceStatements<object>(() => Promise.resolve(empty), spans)
+  await inRequest(spans, () => traced('lwt', READ))
+  expect(spans.recorded[1]?.attributes).toMatchObject({
+    'cassandra.speculative_execution.count': 0,
+    'curtail.cassandra.nodes_tried': 0,
+  })
+})

@@ -1,6 +1,14 @@
 // The workaround for concurrent refreshes, on a fake that fails as the driver does.
-import { expect, test } from '@jest/globals'
-import { serializeRefreshes, type RefreshableControl } from './workaround-concurrent-refresh.ts'
+import { afterEach, expect, jest, test } from '@jest/globals'
+import {
+  type RefreshableControl,
+  type SerializeRefreshOptions,
+  serializeRefreshes,
+} from './workaround-concurrent-refresh.ts'
+
+afterEach(() => {
+  jest.useRealTimers()
+})
 
 /** A control connection whose refreshes the test completes. */
 function patchedControl() {
@@ -16,12 +24,13 @@ function patchedControl() {
   }
   const closed = { now: false }
   const closedRefreshes: string[] = []
+  const debugLog: unknown[] = []
   serializeRefreshes(control, {
-    log: { debug: () => undefined },
+    log: { debug: (...line: unknown[]) => debugLog.push(line) } as SerializeRefreshOptions['log'],
     isClosed: () => closed.now,
     onRefreshAfterClose: () => closedRefreshes.push('refreshed'),
   })
-  return { control, refreshes, steps, closed, closedRefreshes }
+  return { control, refreshes, steps, closed, closedRefreshes, debugLog }
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
@@ -52,6 +61,47 @@ test('a failed refresh does not reject', async () => {
   const refreshing = control._refresh()
   refreshes[0]?.reject(new TypeError('null'))
   await expect(refreshing).resolves.toBeUndefined()
+})
+
+test('a failed refresh is logged at debug, and retried after half a second', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'performance'] })
+  const { control, refreshes, steps, debugLog, closedRefreshes } = patchedControl()
+  const refreshing = control._refresh()
+  const err = new TypeError('null')
+  refreshes[0]?.reject(err)
+  await refreshing
+  expect(debugLog).toEqual([[{ err }, 'Cassandra control connection not reconnected']])
+  jest.advanceTimersByTime(499)
+  expect(steps).toHaveLength(1)
+  jest.advanceTimersByTime(1)
+  expect(steps).toEqual([undefined, undefined])
+  refreshes[1]?.resolve()
+  await settled()
+  expect([jest.getTimerCount(), closedRefreshes]).toEqual([0, []])
+})
+
+test('a retry waits for a refresh that has started meanwhile', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'performance'] })
+  const { control, refreshes, steps } = patchedControl()
+  const failed = control._refresh()
+  refreshes[0]?.reject(new Error('lost'))
+  await failed
+  void control._refresh()
+  jest.advanceTimersByTime(500)
+  expect(steps).toHaveLength(2)
+  refreshes[1]?.resolve()
+  await settled()
+  expect(steps).toHaveLength(3)
+})
+
+test('a closed client does not retry a failed refresh', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'performance'] })
+  const { control, refreshes, closed } = patchedControl()
+  const refreshing = control._refresh()
+  closed.now = true
+  refreshes[0]?.reject(new Error('closed'))
+  await refreshing
+  expect(jest.getTimerCount()).toBe(0)
 })
 
 test('a closed client starts no refresh and reports one that completes', async () => {

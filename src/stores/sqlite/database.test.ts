@@ -1,4 +1,4 @@
-// An open database: what it stores, who may open it, and how long a slice of rows may take. Tests
+// An open database: what it stores, which process may open it, and how long a slice of rows takes.
 // with faults of the disk and other processes are in test/component/stores.
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -54,7 +54,7 @@ const POOLS = 'SELECT pool FROM code_pools ORDER BY pool'
 const insertPool = async (pool: string) =>
   db?.writer.run('insertPool', { pool, secretFingerprint: 'f' })
 
-test('what is written is read, and is there after the folder is opened another time', async () => {
+test('what is written is read, also after the folder is opened another time', async () => {
   await open()
   for (const pool of ['a', 'b']) await insertPool(pool)
   await close()

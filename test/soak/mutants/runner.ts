@@ -3,7 +3,7 @@
 // Stryker selects by name only, so that Jest would load every file for every mutant, and does not
 // use Jest's `bail`.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import jestRunner, { type Test, type TestRunnerOptions, type TestWatcher } from 'jest-runner'
 import { type Sources, SOURCES_FILE } from './reporter.ts'
 
@@ -100,14 +100,16 @@ interface SelectedTest {
 
 /**
  * By run time per detected mutant of the source file. Until there are counts, its own test is
- * first, even if it is slow; a test that imports it is expected to detect half of them.
+ * first, even if it is slow; a test that imports it, or is in its folder, is expected to detect
+ * half of them.
  */
 function inOrderOfCost(selected: readonly SelectedTest[], source: string): readonly Test[] {
   const ownTest = source.replace(/\.ts$/, '.test.ts')
   const imported = `/${basename(source)}'`
+  const folder = `/${dirname(source)}/`
   const expectedOf = ({ path }: Test) => {
     if (path.endsWith(ownTest)) return 3
-    return readFileSync(path, 'utf8').includes(imported) ? 0.5 : 0.1
+    return path.includes(folder) || readFileSync(path, 'utf8').includes(imported) ? 0.5 : 0.1
   }
   const costOf = ({ test, ms }: SelectedTest) => {
     const { runs, detected } = counts.get(`${source} ${test.path}`) ?? { runs: 0, detected: 0 }
