@@ -70,8 +70,8 @@ test('nodes that return no settings are unreadable', async () => {
 test('nodes that return their settings are checked', async () => {
   const rows = [
     { name: 'paxos_variant', value: 'v1' },
-    { name: 'commitlog_sync', value: null },
-    { name: null, value: 'v1' },
+    { name: 'commitlog_sync', value: 5 },
+    { name: 'x', value: null },
   ]
   const executeOnEach = () => Promise.resolve([[], rows])
   const problems = await readSettingProblems({ executeOnEach })

@@ -36,6 +36,7 @@ const notDone: readonly [string, unknown][] = [
   ['syntax', response(0x2000)],
   ['unauthorized', response(0x2100)],
   ['invalid', response(0x2200)],
+  ['configuration', response(0x2300)],
   ['exists already', response(0x2400)],
   ['unprepared', response(0x2500)],
 ]

@@ -39,7 +39,7 @@ export function createCassandraIntentStore(
         expiresAt,
         ttlSeconds,
       ])
-      return row === undefined || wasApplied(row) ? intent : intentOf(row)
+      return wasApplied(row) ? intent : intentOf(row ?? {})
     },
     async move({ intent, to }) {
       const { keyHash, writerId, code } = intent

@@ -193,9 +193,16 @@ test.each([
   [[{ stored: REPORTS_PER_DAY_MAX - 1 }], REPORTS_PER_DAY_MAX - 1, REPORTS_PER_DAY_MAX],
 ])('the first insert after %j increments the number of the day', async (rows, from, to) => {
   const { store, reads } = readableStore(rows, [{ '[applied]': true }])
-  expect(await store.insert({ ...report, details: 'odd' })).toBe('stored')
+  const contact = 'me@a.example'
+  expect(await store.insert({ ...report, contact })).toBe('stored')
   const { id, code, reason } = report
   const day = dayOf(1_790_000_000_000)
-  const values = [to, day, from, day, id, code, reason, 'odd', undefined]
+  const values = [to, day, from, day, id, code, reason, undefined, contact]
   expect(reads[1]).toEqual({ kind: 'lwt', values })
+})
+
+test('a contact that is absent is not written as null', async () => {
+  const { store, reads } = readableStore([], [{ '[applied]': true }])
+  await store.insert({ ...report, details: 'odd' })
+  expect(reads[1]?.values.slice(-2)).toEqual(['odd', undefined])
 })

@@ -42,8 +42,10 @@ test('retryUnknown() retries not-done after an unknown outcome', async () => {
 })
 
 test('retryUnknown() throws unknown after a bounded number of attempts', async () => {
-  const { attempt, count } = attempts(failed('unknown'))
-  await expect(retryUnknown(attempt, immediate)).rejects.toMatchObject({ outcome: 'unknown' })
+  const cause = failed('unknown')
+  const { attempt, count } = attempts(cause)
+  const retried = retryUnknown(attempt, immediate)
+  await expect(retried).rejects.toMatchObject({ outcome: 'unknown', cause })
   expect(count()).toBe(12)
 })
 

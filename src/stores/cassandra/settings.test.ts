@@ -75,7 +75,37 @@ describe('planCassandra()', () => {
     })
   })
 
+  const hosts = (count: number) => Array.from({ length: count }, (_, i) => `db-${i}`).join()
+
   test.each([
+    ['CASSANDRA_CONTACT_POINTS', 'a'],
+    ['CASSANDRA_CONTACT_POINTS', '_a-b.Z9_'],
+    ['CASSANDRA_CONTACT_POINTS', '2001:db8::1'],
+    ['CASSANDRA_CONTACT_POINTS', 'db.example.'],
+    ['CASSANDRA_CONTACT_POINTS', 'a'.repeat(254)],
+    ['CASSANDRA_CONTACT_POINTS', hosts(64)],
+    ['CASSANDRA_PORT', '1'],
+    ['CASSANDRA_PORT', '65535'],
+    ['CASSANDRA_LOCAL_DC', 'D'],
+    ['CASSANDRA_LOCAL_DC', 'eu-west_1.b'],
+    ['CASSANDRA_LOCAL_DC', 'a'.repeat(64)],
+    ['CASSANDRA_KEYSPACE', 'a'],
+    ['CASSANDRA_KEYSPACE', `a_9${'z'.repeat(45)}`],
+    ['CASSANDRA_SERIAL', 'local'],
+  ])('allows %s=%j', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([])
+  })
+
+  test.each([
+    ['CASSANDRA_CONTACT_POINTS', 'a-'],
+    ['CASSANDRA_CONTACT_POINTS', '.a'],
+    ['CASSANDRA_CONTACT_POINTS', 'a b'],
+    ['CASSANDRA_CONTACT_POINTS', 'a'.repeat(255)],
+    ['CASSANDRA_CONTACT_POINTS', hosts(65)],
+    ['CASSANDRA_PORT', '65536'],
+    ['CASSANDRA_LOCAL_DC', 'a'.repeat(65)],
+    ['CASSANDRA_KEYSPACE', '_a'],
+    ['CASSANDRA_KEYSPACE', 'aA'],
     ['CASSANDRA_CONTACT_POINTS', ''],
     ['CASSANDRA_CONTACT_POINTS', 'a:9042'],
     ['CASSANDRA_CONTACT_POINTS', 'a,,b'],
@@ -111,6 +141,13 @@ describe('planCassandra()', () => {
       'CASSANDRA_TLS_CERT (a file) is required if CASSANDRA_TLS_KEY is set',
     ])
   })
+})
+
+test('only the password is a secret', () => {
+  const secret = Object.entries(cassandraSettings).filter(
+    ([, setting]) => 'secret' in setting && setting.secret,
+  )
+  expect(secret.map(([name]) => name)).toEqual(['CASSANDRA_PASSWORD'])
 })
 
 describe('cassandraDependentSettings', () => {
@@ -162,6 +199,10 @@ describe('CASSANDRA_REPLICATION', () => {
       ],
     })
     expect(parse()).toMatchObject({ success: true, data: undefined })
+  })
+
+  test('has 1 to 9 replicas in each data center', () => {
+    expect(parse('dc1:1,dc2:9').success).toBe(true)
   })
 
   test.each([

@@ -23,6 +23,12 @@ test.each([
   expect(plan.nextExecution()).toBeLessThanOrEqual(0)
 })
 
+test('a batch is not sent to a second replica', () => {
+  const batch = [{ query: 'SELECT writer_id FROM links WHERE short_code = ?' }]
+  const plan = new SpeculativeReads().newPlan('curtail', batch) as { nextExecution: () => number }
+  expect(plan.nextExecution()).toBe(-1)
+})
+
 test.each([
   ['lwt', { deadlineMs: 2400, isIdempotent: false }],
   ['serial-read', { deadlineMs: 2400, isIdempotent: false }],

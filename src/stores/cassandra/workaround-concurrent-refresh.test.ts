@@ -15,7 +15,8 @@ function patchedControl() {
   const refreshes: { resolve: () => void; reject: (error: Error) => void }[] = []
   const steps: unknown[] = []
   const control: RefreshableControl = {
-    _refresh: (hosts) => {
+    _refresh(hosts) {
+      expect(this).toBe(control)
       steps.push(hosts)
       return new Promise<void>((resolve, reject) => {
         refreshes.push({ resolve, reject })
