@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
+import { sampleLink } from '../../../test/contract/sample-link.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { type Database, openDatabase } from './database.ts'
+import { createSqliteLinkStore } from './link-store.ts'
 import { type Row, stringOf } from './row.ts'
 import { migrations } from './schema.ts'
 
@@ -63,6 +65,20 @@ test('what is written is read, also after the folder is opened another time', as
   expect(await opened.prepareReadAll(POOLS, poolOf)({})).toEqual(['a', 'b'])
   const readOne = opened.prepareRead('SELECT pool FROM code_pools WHERE pool = :pool', poolOf)
   expect([await readOne({ pool: 'b' }), await readOne({ pool: 'c' })]).toEqual(['b', undefined])
+})
+
+test('a write returns its row, or only the row that existed before', async () => {
+  const opened = await open()
+  const first = { pool: 'a', minted: 0, claimed: 0 }
+  expect([await insertPool('a'), await insertPool('a')]).toMatchObject([first, first])
+  const links = createSqliteLinkStore(opened)
+  const inserted = ['w', 'x'].map((writerId) =>
+    links.insertIfAbsent(sampleLink({ code: 'a', writerId })),
+  )
+  expect(await Promise.all(inserted)).toEqual(['w', 'w'])
+  const change = { pool: 'a', from: 0, to: 7 }
+  expect(await opened.writer.run('advanceMinted', change)).toMatchObject({ minted: 7 })
+  expect(await opened.writer.run('advanceMinted', change)).toMatchObject({ minted: 7 })
 })
 
 test('an older database is migrated from its version', async () => {
