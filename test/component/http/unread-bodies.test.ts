@@ -1,5 +1,8 @@
 // Unread request bodies: the server discards a bounded amount after its response, the response
 // reaches the client, and a client that waits for 100 gets the final response instead.
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createLinkRequest } from '../../kit/http/client.ts'
 import { sendUntilClosed } from '../../kit/http/endless-body.ts'
@@ -23,20 +26,41 @@ const START = Buffer.alloc(16 * 1024, ' ')
 /** The time limit of lingering-close.ts for discarding. */
 const DISCARD_MS_MAX = 2000
 
+/** A rule that denies every create. */
+const noCreates = `
+domain: curtail
+descriptors:
+  - key: route
+    value: create
+    descriptors: [{key: client, rate_limit: {name: none, unit: hour, requests_per_unit: 0}}]
+`
+const rulesFile = join(tmpdir(), `curtail-no-creates-${process.pid}.yaml`)
+
 let service: Standalone
+/** A service that denies every create. */
+let denying: Standalone
 
 beforeAll(async () => {
   service = await startStandalone()
+  await writeFile(rulesFile, noCreates)
+  denying = await startStandalone({ env: { RATE_LIMITS: rulesFile } })
 }, TEST_MS_MAX)
 
-afterAll(() => service.stop(), TEST_MS_MAX)
+afterAll(async () => {
+  await service.stop()
+  await denying.stop()
+  await rm(rulesFile)
+}, TEST_MS_MAX)
 
 const headersTo = (path: string, ...headers: readonly string[]) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`
 const json = 'Content-Type: application/json'
 const huge = 'Content-Length: 10000000000'
 
-const rejected: Record<string, { headers: string; status: number; admin?: boolean }> = {
+/** The port to which a request is sent. */
+type Port = 'service' | 'admin' | 'denying'
+
+const rejected: Record<string, { headers: string; status: number; on?: Port }> = {
   'a create of a huge length': { headers: headersTo('/v1/urls', json, huge), status: 413 },
   'a form of a huge length': {
     headers: headersTo('/', 'Content-Type: application/x-www-form-urlencoded', huge),
@@ -48,15 +72,22 @@ const rejected: Record<string, { headers: string; status: number; admin?: boolea
   },
   'a request to an unknown path': { headers: headersTo('/no/such/path', huge), status: 404 },
   'an unsupported method': { headers: headersTo('/docs', huge), status: 405 },
-  'a request to the admin port': { headers: headersTo('/metrics', huge), status: 405, admin: true },
+  'a request to the admin port': { headers: headersTo('/metrics', huge), status: 405, on: 'admin' },
+  'a create that exceeds its rate limit': {
+    headers: `${headersTo('/v1/urls', json, 'Transfer-Encoding: chunked')}fffffff\r\n`,
+    status: 429,
+    on: 'denying',
+  },
 }
 
-const portOf = (isAdmin = false) =>
-  isAdmin ? Number(new URL(service.adminUrl).port) : service.port
+const portOf = (on: Port) => {
+  if (on === 'admin') return Number(new URL(service.adminUrl).port)
+  return on === 'denying' ? denying.port : service.port
+}
 
-describe.each(Object.entries(rejected))('%s', (_, { headers, status, admin }) => {
+describe.each(Object.entries(rejected))('%s', (_, { headers, status, on = 'service' }) => {
   test('gets its response immediately, and the connection closes during the body', async () => {
-    const connection = await openConnection(portOf(admin))
+    const connection = await openConnection(portOf(on))
     connection.send(headers)
     connection.send(START)
     // A client whose write fails after the close does not read the response.
@@ -67,7 +98,7 @@ describe.each(Object.entries(rejected))('%s', (_, { headers, status, admin }) =>
   }, 30_000)
 
   test('gets its response, and the connection closes although no body arrives', async () => {
-    const connection = await openConnection(portOf(admin))
+    const connection = await openConnection(portOf(on))
     connection.send(headers)
     expect((await connection.nextResponse()).status).toBe(status)
     await withinDeadline('the close', connection.closed, 5 * DISCARD_MS_MAX)
@@ -75,7 +106,7 @@ describe.each(Object.entries(rejected))('%s', (_, { headers, status, admin }) =>
   }, 30_000)
 
   test('gets its response instead of 100 Continue', async () => {
-    const connection = await openConnection(portOf(admin))
+    const connection = await openConnection(portOf(on))
     connection.send(headers.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
     const response = await connection.nextResponse()
     expect([response.status, headerOf(response, 'Connection')]).toEqual([status, 'close'])
