@@ -38,6 +38,30 @@ test('one address may use at most half, so that another address can always acqui
   expect(bounds.usage.messages.used).toBe(875)
 })
 
+test.each([
+  ['one address', () => 'attacker'],
+  ['an address each', (nth: number) => `attacker ${nth}`],
+  ['the address of the honest one', () => 'honest'],
+])('four connections from %s that take all they can leave one that needs little', (_, from) => {
+  const { bounds, open, closed } = openBounds()
+  const greedy = Array.from({ length: 4 }, (_, nth) => open(from(nth)))
+  const takeMore = () => {
+    greedy.forEach((one, nth) => {
+      const connected = closed.includes(one) ? open(from(nth)) : one // it connects another time
+      takeAll(connected, 'messages')
+      greedy[nth] = connected
+    })
+  }
+  takeMore()
+  const honest = open('honest')
+  for (let chunk = 0; chunk < 5; chunk++) {
+    expect(honest.budgets.messages.acquire(10)).toBe(true) // a message in several frames
+    takeMore()
+  }
+  expect(closed).not.toContain(honest)
+  expect(bounds.usage.messages.used).toBeLessThanOrEqual(max.messages)
+})
+
 test('for a connection below the average, the largest connections are shed', () => {
   const { bounds, open, closed, shed } = openBounds()
   const large = Array.from({ length: 10 }, () => open('a'))
