@@ -43,9 +43,9 @@ export function preventConnectionLeaks(
   const shutDownHosts = async () => {
     control.connection?.close()
     const shutdowns = control.hosts.values().map(async (host) => host.shutdown?.(false))
-    await Promise.all(shutdowns).catch((err: unknown) => {
-      log.debug({ err }, 'Cassandra node not disconnected cleanly')
-    })
+    for (const { reason } of (await Promise.allSettled(shutdowns)).filter(isRejected)) {
+      log.debug({ err: reason as unknown }, 'Cassandra node not disconnected cleanly')
+    }
   }
   const onRefreshAfterClose = () => {
     if (isShutDown) void shutDownHosts()
@@ -66,6 +66,8 @@ export function preventConnectionLeaks(
     },
   }
 }
+
+const isRejected = (result: PromiseSettledResult<unknown>) => result.status === 'rejected'
 
 /**
  * Closes a node's connections when the driver removes it. When the driver rediscovers a node after
