@@ -1,5 +1,4 @@
-// Refill plans: each case on its own, then simulations in which the controller observes stale
-// state, stops between any two steps, and Jobs fail or hang.
+// Refill plans: single cases, then simulations with stale state, stops between steps, and faults.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { planRefillJob, refillMarks } from './plan-refill-job.ts'
@@ -133,12 +132,13 @@ test('an outcome is recorded before its Job is deleted', () => {
 
 test('a failure counts with its reason; a success resets the count', () => {
   const problem = { reason: 'SecretChanged', message: 'another secret' }
-  const jobs = [job({ refill: 4, state: 'failed', finishedMs: NOW - 1, problem })]
-  const { history: now, retryAtMs, steps } = plan({ history: failed(1), jobs })
+  const fail = (refill: number) => job({ refill, state: 'failed', finishedMs: NOW - 1, problem })
+  const { history: now, retryAtMs, steps } = plan({ history: failed(1), jobs: [fail(4)] })
   expect(now).toMatchObject({ failures: 2, last: { refill: 4, reason: 'SecretChanged' } })
   expect([retryAtMs, steps]).toEqual([NOW + 10_000, []])
-  const succeeded = [job({ refill: 5, state: 'succeeded', finishedMs: NOW })]
-  expect(plan({ history: now, jobs: succeeded }).history.failures).toBe(0)
+  expect(plan({ history: failed(1), jobs: [fail(5), fail(4)] }).history.failures).toBe(3)
+  const jobs = [job({ refill: 5, state: 'succeeded' })]
+  expect(plan({ history: now, jobs }).history.failures).toBe(0)
 })
 
 test('a Job deleted by another client counts as failed', () => {

@@ -43,6 +43,8 @@ test('the window, the spacing and the span are exact to the millisecond', () => 
   expect(add(0, HOURS_MS)).toEqual([HOURS_MS])
   expect(add(0, 60_000, 60_001)).toEqual([0, 60_000, 60_001])
   expect(add(0, 59_999, 60_001)).toEqual([0, 60_001])
+  const minutes = [0, 60_000, 120_000, 180_000]
+  expect(add(...minutes, 200_000, 220_000)).toEqual([...minutes, 220_000])
   const over = (ms: number) =>
     sustainedRateOf([
       { atMs: 0, claimed: 5 },
