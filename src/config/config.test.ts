@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from '@jest/globals'
+import { configProblems } from '../../test/kit/config-problems.ts'
 import * as z from 'zod'
 import {
   ConfigError,
@@ -41,15 +42,7 @@ const settings = {
 } as const
 const TOKEN = '0123456789abcdef'
 
-function problemsOf(env: Environment): readonly string[] {
-  try {
-    parseConfig(settings, env)
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
+const problemsOf = (env: Environment) => configProblems(() => parseConfig(settings, env))
 
 test('values are parsed; absent and empty ones have the default', () => {
   const expected = { PORT: 0, WORKERS: 2, NAME: 'unnamed', TOKEN }

@@ -1,20 +1,13 @@
 // The settings of the controller: names that Kubernetes allows, and one sentence for each fault.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../config/config.ts'
+import { configProblems } from '../../test/kit/config-problems.ts'
+import { parseConfig } from '../config/config.ts'
 import { controllerSettings } from './settings.ts'
 
 const required = { REFILL_POD_TEMPLATE: '/template.yaml' }
 const parse = (env: Readonly<Record<string, string>>) =>
   parseConfig(controllerSettings, { ...required, ...env })
-const problemsOf = (env: Readonly<Record<string, string>>) => {
-  try {
-    parse(env)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-}
+const problemsOf = (env: Readonly<Record<string, string>>) => configProblems(() => parse(env))
 const longest = `a${'-'.repeat(61)}b`
 
 test('only the pod template is required', () => {

@@ -12,7 +12,7 @@ interface Bounds {
   readonly processes: number
 }
 /** More processes than cores, since some mutants only wait. */
-const bounds: Bounds = { mutantMsMax: 30_000, processes: 3 }
+const defaultBounds: Bounds = { mutantMsMax: 30_000, processes: 3 }
 /** For a module whose tests connect to Cassandra: most of their mutants wait for a server. */
 const cassandraBounds: Bounds = { mutantMsMax: 90_000, processes: 6 }
 /** The share of the tests, after which the runner starts no other file. */
@@ -113,19 +113,19 @@ async function measure(
   { folders, tests = [], threads = [], usesCassandra = false }: Module,
   log: (line: string) => void,
 ): Promise<number> {
-  const within = usesCassandra ? cassandraBounds : bounds
+  const bounds = usesCassandra ? cassandraBounds : defaultBounds
   process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
-  process.env['MUTANT_TESTS_MS'] = String(within.mutantMsMax * TESTS_RATIO)
-  process.env['MUTANT_TEST_MS'] = String(within.mutantMsMax * TEST_RATIO)
+  process.env['MUTANT_TESTS_MS'] = String(bounds.mutantMsMax * TESTS_RATIO)
+  process.env['MUTANT_TEST_MS'] = String(bounds.mutantMsMax * TEST_RATIO)
   const all = folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`])
   const files = process.env['FILES']?.split(',') ?? [...all, ...threads]
   const inThreads = threads.filter((thread) => files.includes(thread))
   const others = [...files, ...threads.map((thread) => `!${thread}`)]
   const results = [
-    ...(await runMutants({ mutate: others, coverageAnalysis: 'perTest' }, within)),
+    ...(await runMutants({ mutate: others, coverageAnalysis: 'perTest' }, bounds)),
     ...(inThreads.length === 0
       ? []
-      : await runMutants({ mutate: inThreads, coverageAnalysis: 'off' }, within)),
+      : await runMutants({ mutate: inThreads, coverageAnalysis: 'off' }, bounds)),
   ]
   const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')
   const count = detected.length + results.filter(isUndetected).length

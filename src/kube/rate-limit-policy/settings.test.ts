@@ -1,19 +1,12 @@
 // The settings of RateLimitPolicies: one sentence for each fault of the domains and the TLS files.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../../config/config.ts'
+import { configProblems } from '../../../test/kit/config-problems.ts'
+import { parseConfig } from '../../config/config.ts'
 import { policyDependentSettings, policyOptionsOf, policySettings } from './settings.ts'
 
 const parse = (env: Readonly<Record<string, string>>) =>
   policyOptionsOf(parseConfig(policySettings, env, policyDependentSettings))
-const problemsOf = (env: Readonly<Record<string, string>>) => {
-  try {
-    parse(env)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-}
+const problemsOf = (env: Readonly<Record<string, string>>) => configProblems(() => parse(env))
 const grant = { domain: 'shop', namespaces: ['a', 'b'] }
 const domainsOf = (...grants: readonly object[]) => ({
   ADS_PORT: '18000',

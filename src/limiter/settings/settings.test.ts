@@ -1,8 +1,8 @@
 // The settings of envoyproxy/ratelimit: defaults, accepted values, and a reason for unsupported
 // features.
 import { describe, expect, test } from '@jest/globals'
+import { configProblems } from '../../../test/kit/config-problems.ts'
 import {
-  ConfigError,
   type Environment,
   parseConfig,
   renderSettings,
@@ -27,15 +27,7 @@ const all = {
   ...unsupportedSettings,
 } as const
 
-function problemsOf(env: Environment): readonly string[] {
-  try {
-    parseConfig(all, env)
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
+const problemsOf = (env: Environment) => configProblems(() => parseConfig(all, env))
 
 test('an empty environment results in the defaults of envoyproxy/ratelimit', () => {
   expect(parseConfig(all, {})).toMatchObject({

@@ -286,14 +286,3 @@ test('migrate() ignores a StoreError of the release, but no other error', async 
   const broken = open({ faults: { release: [{ error: defect }] } })
   await expect(run(broken).result).rejects.toBe(defect)
 })
-
-test('createKeyspace() replicates to each data center', () => {
-  const replication = [
-    { dc: 'dc1', replicas: 3 },
-    { dc: 'dc2', replicas: '2' },
-  ]
-  expect(schema.createKeyspace('k', replication)).toBe(
-    'CREATE KEYSPACE IF NOT EXISTS k WITH replication = ' +
-      "{'class': 'NetworkTopologyStrategy', 'dc1': 3, 'dc2': 2}",
-  )
-})

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../../config/config.ts'
+import { configProblems } from '../../../test/kit/config-problems.ts'
+import { parseConfig } from '../../config/config.ts'
 import {
   cassandraDependentSettings,
   cassandraSettings,
@@ -28,15 +29,7 @@ afterAll(() => {
 const planOf = (env: Record<string, string>) =>
   planCassandra(parseConfig(cassandraSettings, { ...given, ...env }))
 
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    planOf(env)
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
+const problemsOf = (env: Readonly<Record<string, string>>) => configProblems(() => planOf(env))
 
 describe('planCassandra()', () => {
   test('applies the defaults', () => {

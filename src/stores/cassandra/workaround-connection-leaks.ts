@@ -42,10 +42,14 @@ export function preventConnectionLeaks(
   let isShutDown = false
   const shutDownHosts = async () => {
     control.connection?.close()
-    const shutdowns = control.hosts.values().map(async (host) => host.shutdown?.(false))
-    for (const { reason } of (await Promise.allSettled(shutdowns)).filter(isRejected)) {
-      log.debug({ err: reason as unknown }, 'Cassandra node not disconnected cleanly')
+    const shutDown = async (host: HostWithPool) => {
+      try {
+        await host.shutdown?.(false)
+      } catch (err) {
+        log.debug({ err }, 'Cassandra node not disconnected cleanly')
+      }
     }
+    await Promise.all(control.hosts.values().map(shutDown))
   }
   const onRefreshAfterClose = () => {
     if (isShutDown) void shutDownHosts()
@@ -66,8 +70,6 @@ export function preventConnectionLeaks(
     },
   }
 }
-
-const isRejected = (result: PromiseSettledResult<unknown>) => result.status === 'rejected'
 
 /**
  * Closes a node's connections when the driver removes it. When the driver rediscovers a node after

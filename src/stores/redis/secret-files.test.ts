@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { configProblems } from '../../../test/kit/config-problems.ts'
 import { createAuthority } from '../../../test/kit/ratelimit/grpc-certificates.ts'
-import { ConfigError, parseConfig } from '../../config/config.ts'
+import { parseConfig } from '../../config/config.ts'
 import { cacheSettings, planLinkCache } from './cache-settings.ts'
 import { planRedis, redisSettings } from './settings.ts'
 
@@ -24,16 +25,6 @@ function fileOf(name: string, text: string): string {
 
 const plan = (env: Record<string, string>) =>
   planRedis(parseConfig(redisSettings, { REDIS_URL: 'h:1', ...env })).main
-
-function problemsOf(call: () => unknown): readonly string[] {
-  try {
-    call()
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
 
 test('without files, nothing is re-read', () => {
   expect(plan({ REDIS_AUTH: 'a' }).secretFiles).toBeUndefined()
@@ -71,8 +62,8 @@ test('invalid certificates are a problem at the start, and when they are re-read
   const { secretFiles } = plan(env)
   const problem = ['REDIS_TLS_CACERT must contain valid certificates']
   fileOf('ca', '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n')
-  expect(problemsOf(() => secretFiles?.read())).toEqual(problem)
-  expect(problemsOf(() => plan(env))).toEqual(problem)
+  expect(configProblems(() => secretFiles?.read())).toEqual(problem)
+  expect(configProblems(() => plan(env))).toEqual(problem)
 })
 
 test('the Redis for limits per second has its own files', () => {
@@ -94,7 +85,7 @@ test.each([
   ['too large', 'x'.repeat(65_537), 'a file of at most 65536 bytes'],
 ])('at the start, a file that is %s is a problem', (name, text, allowed) => {
   const path = text === undefined ? join(dir, 'none') : fileOf(name, text)
-  expect(problemsOf(() => plan({ REDIS_AUTH_FILE: path }))).toEqual([
+  expect(configProblems(() => plan({ REDIS_AUTH_FILE: path }))).toEqual([
     `REDIS_AUTH_FILE must name ${allowed}: current value is ${path}`,
   ])
 })
@@ -106,11 +97,11 @@ test('a secret of 64 KiB is read, and only a new line at its end is removed', ()
 })
 
 test('a folder is rejected, and so is a secret that is set both as a value and as a file', () => {
-  expect(problemsOf(() => plan({ REDIS_AUTH_FILE: dir }))).toEqual([
+  expect(configProblems(() => plan({ REDIS_AUTH_FILE: dir }))).toEqual([
     `REDIS_AUTH_FILE must name a readable file: current value is ${dir}`,
   ])
   const both = { REDIS_AUTH: 'a', REDIS_AUTH_FILE: fileOf('both', 'b') }
-  expect(problemsOf(() => plan(both))).toEqual([
+  expect(configProblems(() => plan(both))).toEqual([
     'REDIS_AUTH and REDIS_AUTH_FILE are both set: remove one',
   ])
 })
@@ -129,13 +120,13 @@ test.each(['redis://:two@g:1', 'redis://:two@h:1/2', 'rediss://:two@h:1'])(
     }
     fileOf('url', changed)
     for (const { secretFiles } of opened) {
-      expect(problemsOf(() => secretFiles?.read())).toEqual([
+      expect(configProblems(() => secretFiles?.read())).toEqual([
         'REDIS_URL_FILE contains another address: it is used after a restart',
       ])
     }
     fileOf('url', 'nonsense')
     for (const { secretFiles } of opened) {
-      expect(problemsOf(() => secretFiles?.read())).toEqual([
+      expect(configProblems(() => secretFiles?.read())).toEqual([
         expect.stringMatching(
           /^the file of REDIS_URL_FILE must contain .*: current value is hidden$/,
         ),

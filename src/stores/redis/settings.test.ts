@@ -1,19 +1,12 @@
 // Redis's settings: the names of envoyproxy/ratelimit, and one line per problem.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../../config/config.ts'
+import { configProblems } from '../../../test/kit/config-problems.ts'
+import { parseConfig } from '../../config/config.ts'
 import { planRedis, redisSettings } from './settings.ts'
 
 const plan = (env: Record<string, string>) => planRedis(parseConfig(redisSettings, env))
 
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    plan(env)
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
-  return []
-}
+const problemsOf = (env: Readonly<Record<string, string>>) => configProblems(() => plan(env))
 
 test('the settings of an existing envoyproxy/ratelimit are accepted', () => {
   const env = { REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: 'redis:6379', REDIS_TYPE: 'single' }

@@ -51,7 +51,7 @@ export async function startWriterThread(path: string, reports: Reports): Promise
   try {
     await within(START_MS_MAX, once(thread, 'message'), timeoutError)
   } catch (error) {
-    await thread.terminate()
+    void thread.terminate() // not awaited: a thread that waits for a hung disk does not stop
     throw error
   }
   return new Writer(thread, reports)
