@@ -25,19 +25,19 @@ describe('a code', () => {
   test.each(['a', '0', '-', '_', 'abcde', 'abcdef', 'abcdefghij', '----------'])(
     'can be %j',
     (code) => {
-      expect(createCodeSlots(8).select(code)).toBe(true)
+      expect(createCodeSlots(16).select(code)).toBe(true)
     },
   )
 
   test.each(['', ' ', 'a b', 'ab ', 'abcde ', 'abcdef+ij', 'abcdefghi.', '\u0000', '\u0100', 'ä'])(
     'cannot be %j',
     (code) => {
-      expect(createCodeSlots(8).select(code)).toBe(false)
+      expect(createCodeSlots(16).select(code)).toBe(false)
     },
   )
 
   test('has at most 10 characters', () => {
-    expect(createCodeSlots(8).select('abcdefghijk')).toBe(false)
+    expect(createCodeSlots(16).select('abcdefghijk')).toBe(false)
   })
 
   test('of one or two characters has its own slot, in a table that is then doubled', () => {
@@ -54,27 +54,27 @@ describe('a code', () => {
 })
 
 describe('a set', () => {
-  test('has eight slots, in a table of one set', () => {
-    const slots = createCodeSlots(8)
-    const codes = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
-    expect(codes.map((code) => take(slots, code))).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
-    expect(slots.select('i')).toBe(true)
-    expect([slots.candidates(), slots.find()]).toEqual([{ first: 0, end: 8 }, -1])
+  test('has 16 slots, in a table of one set', () => {
+    const slots = createCodeSlots(16)
+    const codes = characters.slice(0, 16)
+    expect(codes.map((code) => take(slots, code))).toEqual([...codes.keys()])
+    expect(slots.select(characters[16] ?? '')).toBe(true)
+    expect([slots.candidates(), slots.find()]).toEqual([{ first: 0, end: 16 }, -1])
   })
 
   test('keeps its codes when the table is doubled, even if all its slots are used', () => {
-    const slots = createCodeSlots(8)
-    const codes = ['a', 'b', 'c', 'd', 'e', 'f', 'abcdeg', 'abcdeh']
+    const slots = createCodeSlots(16)
+    const codes = [...characters.slice(0, 14), 'abcdeg', 'abcdeh']
     for (const code of codes) take(slots, code)
     const moved: number[] = []
     const larger = slots.doubled((from) => moved.push(from))
-    expect(moved).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+    expect(moved).toEqual([...codes.keys()])
     for (const code of codes) expect(slotOf(larger, code)).toBeGreaterThanOrEqual(0)
   })
 })
 
 test('a slot that was freed has no code, and is not moved when the table is doubled', () => {
-  const slots = createCodeSlots(8)
+  const slots = createCodeSlots(16)
   for (const code of ['abcdef', 'g']) take(slots, code)
   slots.free(slotOf(slots, 'abcdef'))
   slots.free(-1)

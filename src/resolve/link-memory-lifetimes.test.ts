@@ -8,19 +8,35 @@ const target = { longUrl: 'https://example.com/a', expiresAtMs: null }
 const memoryOf = (staleMs = 0) => createLinkMemory({ isOnlyWriter: true, staleMs, random: () => 1 })
 
 describe('a hot link', () => {
-  /** A memory whose link was read eight times, and the last target that it returned. */
+  /** A memory whose link was read twice, and the last target that it returned. */
   function setUpHot(staleMs = 0) {
     const memory = memoryOf(staleMs)
     memory.set('code', target, 1000)
-    const reads = Array.from({ length: 8 }, () => memory.get('code', 1000))
+    const reads = [memory.get('code', 1000), memory.get('code', 1000)]
     return { memory, reads, hot: reads.at(-1) }
   }
 
-  test('is the same object in all reads from the eighth', () => {
+  test('is the same object in all reads from the second', () => {
     const { memory, reads, hot } = setUpHot()
     expect(hot).toMatchObject(target)
-    expect(new Set(reads).size).toBe(8)
+    expect(reads[0]).not.toBe(hot)
     for (let i = 0; i < 20; i++) expect(memory.get('code', 1000)).toBe(hot)
+  })
+
+  test.each([
+    [4095, true],
+    [4096, false],
+  ])('may be returned twice with %i reads of other links in between: %j', (others, isHot) => {
+    const memory = memoryOf()
+    memory.set('code', target, 1000)
+    memory.get('code', 1000)
+    for (let i = 0; i < others; i++) {
+      memory.set(`c${i}`, target, 1000)
+      memory.get(`c${i}`, 1000)
+    }
+    const second = memory.get('code', 1000)
+    expect(second).toMatchObject(target)
+    expect(memory.get('code', 1000) === second).toBe(isHot)
   })
 
   test('is returned from the start until the end of its lifetime', () => {
@@ -34,7 +50,9 @@ describe('a hot link', () => {
     const other = { longUrl: 'https://example.com/b', expiresAtMs: null }
     const replaced = setUpHot().memory
     replaced.set('code', other, 1000)
-    expect(replaced.get('code', 1000)).toMatchObject(other)
+    const first = replaced.get('code', 1000)
+    expect(first).toMatchObject(other)
+    expect(replaced.get('code', 1000)).not.toBe(first)
     const missed = setUpHot().memory
     missed.set('code', undefined, 1000)
     expect(missed.get('code', 1000)).toBeNull()

@@ -28,11 +28,11 @@ test('while a write may still take effect, links are kept for seconds, and misse
   expect([memory.get('code', HIT_MS_MAX), memory.get('missing', 0)]).toEqual([undefined, undefined])
 })
 
-test('98 % of 100,000 links stay in memory', () => {
+test('99.9 % of 100,000 links stay in memory', () => {
   const memory = memoryOf()
   const codes = Array.from({ length: 100_000 }, (_, at) => `c${at}`)
   for (const code of codes) memory.set(code, target, 0)
-  expect(codes.filter((code) => memory.get(code, 1) !== undefined).length).toBeGreaterThan(98_000)
+  expect(codes.filter((code) => memory.get(code, 1) !== undefined).length).toBeGreaterThan(99_900)
 })
 
 test('without a stale age, no stale target is returned after the clock was set back', () => {

@@ -30,10 +30,10 @@ const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
 const HOT_BYTES_MAX = 4 * MIB
 const OVERHEAD_BYTES = 300
 /**
- * Every n-th hit of the table copies its link to the hot links. A very popular link is thus copied
- * soon. Most hits copy nothing: copies of equally popular links would only evict each other.
+ * A hit of the table copies its link to the hot links if at most this number of reads of the table
+ * have returned it twice. Copies of links that are read less often would only evict each other.
  */
-const COPY_EVERY = 8
+const COPY_WITHIN = 4096
 /** The maximum number of negative entries. */
 const MISSES_MAX = 20_000
 
@@ -69,10 +69,9 @@ export function createLinkMemory(options: {
     hot.delete(code)
     table.put(code, link)
   }
-  let tableHits = 0
   const readTable = (code: string, nowMs: number): CachedTarget | undefined => {
     const link = table.getFresh(code, nowMs)
-    if (link !== undefined && ++tableHits % COPY_EVERY === 0) hot.set(code, link)
+    if (link !== undefined && table.lastReadAgo() <= COPY_WITHIN) hot.set(code, link)
     return link
   }
   return {

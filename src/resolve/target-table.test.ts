@@ -222,7 +222,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
   })
 
   test('a target that is stored repeatedly evicts no other', () => {
-    const links = createTargetTable({ linksMax: 8, targetBytesMax: 4096 })
+    const links = createTargetTable({ linksMax: 16, targetBytesMax: 4096 })
     links.put('first', cachedTargetOf('https://x.example/')) // in slot 0
     links.put('kept', cachedTargetOf('https://kept/'))
     for (let i = 0; i < 1000; i++) links.put('first', cachedTargetOf('https://y.example/'))
@@ -284,17 +284,17 @@ describe('compared with a plain Map, with targets of different lengths', () => {
   })
 
   test('in a full table every slot can be deleted, including slot 0', () => {
-    const links = createTargetTable({ linksMax: 8, targetBytesMax: 4096 })
-    const eight = codes.slice(0, 8)
-    for (const code of eight) links.put(code, cachedTargetOf(`https://x.example/${code}`))
-    for (const code of eight) expect(links.get(code)).toBeDefined()
-    links.put('ninth', cachedTargetOf('https://x.example/ninth'))
-    expect(eight.map((code) => links.get(code) === undefined)).toEqual(eight.map((_, i) => i === 0))
-    for (const code of [...eight, 'ninth']) links.delete(code)
-    for (const code of [...eight, 'ninth']) expect(links.get(code)).toBeUndefined()
-    for (const code of eight) links.put(code, cachedTargetOf(`https://y.example/${code}`))
-    for (const code of eight) expect(links.get(code)?.longUrl).toBe(`https://y.example/${code}`)
-    for (const code of eight) links.put(code, cachedTargetOf('x'.repeat(4097))) // too long
-    for (const code of eight) expect(links.get(code)).toBeUndefined()
+    const links = createTargetTable({ linksMax: 16, targetBytesMax: 4096 })
+    const all = codes.slice(0, 16)
+    for (const code of all) links.put(code, cachedTargetOf(`https://x.example/${code}`))
+    for (const code of all) expect(links.get(code)).toBeDefined()
+    links.put('more', cachedTargetOf('https://x.example/more'))
+    expect(all.map((code) => links.get(code) === undefined)).toEqual(all.map((_, i) => i === 0))
+    for (const code of [...all, 'more']) links.delete(code)
+    for (const code of [...all, 'more']) expect(links.get(code)).toBeUndefined()
+    for (const code of all) links.put(code, cachedTargetOf(`https://y.example/${code}`))
+    for (const code of all) expect(links.get(code)?.longUrl).toBe(`https://y.example/${code}`)
+    for (const code of all) links.put(code, cachedTargetOf('x'.repeat(4097))) // too long
+    for (const code of all) expect(links.get(code)).toBeUndefined()
   })
 })

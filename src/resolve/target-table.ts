@@ -27,6 +27,8 @@ export interface TargetTable {
    * period that starts in the future is invalid: the clock was set back, so the age is unknown.
    */
   getFresh(code: string, nowMs: number): CachedTarget | undefined
+  /** How many reads ago the target that was read last had been read before; Infinity: never. */
+  lastReadAgo(): number
   /** The target, regardless of its times. */
   get(code: string): CachedTarget | undefined
   /** Stores or replaces a target of visible ASCII; if it is too long, only deletes the old one. */
@@ -39,9 +41,11 @@ const LENGTH_MAX = 0xffff
 
 /**
  * Numeric fields of each slot, and their count. EXPIRES is NaN for a link that never expires,
- * ALLOWED_BY for a target that no list has allowed.
+ * ALLOWED_BY for a target that no list has allowed. LAST_READ is the number of its last read.
  */
-const [READ_AT, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, FIELDS] = [0, 1, 2, 3, 4, 5, 6] as const
+const [READ_AT, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, LAST_READ, FIELDS] = [
+  0, 1, 2, 3, 4, 5, 6, 7,
+] as const
 
 /** Creates an empty table, which grows up to its bounds; both must be powers of two. */
 export function createTargetTable(bounds: {
@@ -65,23 +69,22 @@ export function createTargetTable(bounds: {
     if (last?.allowedBy !== undefined) fields[lastSlot * FIELDS + ALLOWED_BY] = last.allowedBy
     last = undefined
   }
+  let [reads, lastReadAgo] = [0, Infinity]
   const read = (slot: number): CachedTarget | undefined => {
     if (slot < 0) return undefined
     keepAllowedBy()
+    lastReadAgo = ++reads - fieldAt(slot, LAST_READ)
+    fields[slot * FIELDS + LAST_READ] = reads
     const longUrl = targets.read(fieldAt(slot, POSITION), lengths[slot] ?? 0)
     lastSlot = slot
-    last = withFields(longUrl, fields, slot * FIELDS)
-    return last
+    return (last = withFields(longUrl, fields, slot * FIELDS))
   }
   /** A free slot or, if there is none and the table cannot grow, that of the set's oldest entry. */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
-    let oldest = first
-    for (let slot = first; slot < end; slot++) {
+    for (let slot = first; slot < end; slot++)
       if (slots.isFree(slot) || !isPresent(slot)) return slot
-      if (fieldAt(slot, POSITION) < fieldAt(oldest, POSITION)) oldest = slot
-    }
-    if (slots.count >= bounds.linksMax) return oldest
+    if (slots.count >= bounds.linksMax) return oldestOf(fields, first, end)
     ;({ slots, fields, lengths } = doubled({ slots, fields, lengths }))
     slots.select(code)
     return slotFor(code)
@@ -92,6 +95,7 @@ export function createTargetTable(bounds: {
       const isFresh = slot >= 0 && fieldAt(slot, UNTIL) > nowMs && fieldAt(slot, FROM) <= nowMs
       return isFresh ? read(slot) : undefined
     },
+    lastReadAgo: () => lastReadAgo,
     get: (code) => read(find(code)),
     put(code, link) {
       keepAllowedBy()
@@ -113,6 +117,15 @@ export function createTargetTable(bounds: {
       if (slots.select(code)) slots.free(slots.find())
     },
   }
+}
+
+/** The slot with the oldest target, from `first` up to, but not including, `end`. */
+function oldestOf(fields: Float64Array, first: number, end: number): number {
+  const positionAt = (slot: number) => fields[slot * FIELDS + POSITION] ?? 0
+  let oldest = first
+  for (let slot = first; slot < end; slot++)
+    if (positionAt(slot) < positionAt(oldest)) oldest = slot
+  return oldest
 }
 
 interface Entries {
@@ -154,4 +167,5 @@ function writeFields(fields: Float64Array, offset: number, link: CachedTarget): 
   fields[offset + UNTIL] = link.untilMs
   fields[offset + EXPIRES] = link.expiresAtMs ?? Number.NaN
   fields[offset + ALLOWED_BY] = link.allowedBy ?? Number.NaN
+  fields[offset + LAST_READ] = -Infinity
 }
