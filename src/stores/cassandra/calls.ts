@@ -1,6 +1,7 @@
-// Runs statements on the driver's client: each within its deadline, each failure as a StoreError
-// that is counted and, rate-limited, logged. Statements that the circuit breaker counts fail
-// immediately while no majority of replicas responds. Tracks the statements whose callers wait.
+// Runs statements on the driver's client, each within its deadline. The failure of a statement that
+// was sent is a StoreError that is counted and, rate-limited, logged. Statements that the circuit
+// breaker counts are not sent while no majority of replicas responds. Tracks the statements whose
+// callers wait.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'cassandra-driver'
@@ -14,7 +15,7 @@ import type { Row } from './row.ts'
 import { type KindOptions, kindOptions, type StatementKind } from './statement-kinds.ts'
 import type { NodeWatch } from './watch-nodes.ts'
 
-/** Every failure is counted in metrics; one per this period is logged. */
+/** Every failure of a sent statement is counted in metrics; one per this period is logged. */
 const LOG_FAILURE_MS = 10_000
 
 /**
