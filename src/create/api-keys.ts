@@ -35,31 +35,31 @@ export const CREATOR_ID_MAX = 2n ** 63n - 1n
 export const API_KEY_NAME = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/
 const HASH_PREFIX = 'sha256:'
 
-const linesAllowed = `at most ${LINES_MAX} lines are read, comments not counted`
+const linesLimit = `at most ${LINES_MAX} lines are read, comments not counted`
 
 const keyShape = /^curtail_[\w-]{43}$/
 
-const lineAllowed =
+const lineRule =
   'a line must be a JSON object with the members name, creator_id, hash and, optionally, expires_at'
-const nameAllowed =
+const nameRule =
   'name must be 1 to 63 of the characters a-z, 0-9 and -, and must not start or end with -'
-const creatorAllowed = `creator_id must be an integer from 1 to ${CREATOR_ID_MAX} as a string`
-const hashAllowed =
+const creatorRule = `creator_id must be an integer from 1 to ${CREATOR_ID_MAX} as a string`
+const hashRule =
   'hash must be sha256: followed by the SHA-256 hash of a key in 64 lower-case hexadecimal digits'
-const expiryAllowed = 'expires_at must be a time such as 2027-01-31T12:00:00Z'
+const expiryRule = 'expires_at must be a time such as 2027-01-31T12:00:00Z'
 
 const lineSchema = z.strictObject(
   {
-    name: z.string({ error: nameAllowed }).regex(API_KEY_NAME, { error: nameAllowed }),
+    name: z.string({ error: nameRule }).regex(API_KEY_NAME, { error: nameRule }),
     creator_id: z
-      .string({ error: creatorAllowed })
-      .regex(/^[1-9]\d{0,18}$/, { error: creatorAllowed, abort: true })
+      .string({ error: creatorRule })
+      .regex(/^[1-9]\d{0,18}$/, { error: creatorRule, abort: true })
       .transform(BigInt)
-      .refine((id) => id <= CREATOR_ID_MAX, { error: creatorAllowed }),
-    hash: z.string({ error: hashAllowed }).regex(/^sha256:[\da-f]{64}$/, { error: hashAllowed }),
-    expires_at: z.iso.datetime({ offset: true, error: expiryAllowed }).optional(),
+      .refine((id) => id <= CREATOR_ID_MAX, { error: creatorRule }),
+    hash: z.string({ error: hashRule }).regex(/^sha256:[\da-f]{64}$/, { error: hashRule }),
+    expires_at: z.iso.datetime({ offset: true, error: expiryRule }).optional(),
   },
-  { error: lineAllowed },
+  { error: lineRule },
 )
 
 type KeyMembers = Readonly<z.output<typeof lineSchema>>
@@ -106,7 +106,7 @@ export function* parseApiKeySlices(
       if (++lineCount % SLICE_LINES === 0) yield
       if (line === '' || line.startsWith('#')) continue
       if (keys.size + faults.length >= LINES_MAX) {
-        faults.push(`${path}:${number}: ${linesAllowed}: the rest is ignored`)
+        faults.push(`${path}:${number}: ${linesLimit}: the rest is ignored`)
         return { value: createApiKeys(keys), entries: keys.size, faults }
       }
       const parsed = parseLine(line)
@@ -144,7 +144,7 @@ interface ParsedLine {
 function parseLine(line: string): ParsedLine | string {
   if (line.length > LINE_LENGTH_MAX) return `a line must have at most ${LINE_LENGTH_MAX} characters`
   const parsed = lineSchema.safeParse(parseJson(line))
-  if (!parsed.success) return parsed.error.issues[0]?.message ?? lineAllowed
+  if (!parsed.success) return parsed.error.issues[0]?.message ?? lineRule
   const { name, creator_id: creatorId, hash, expires_at: expiresAt } = parsed.data
   const expiresAtMs = expiresAt === undefined ? Infinity : Date.parse(expiresAt)
   const key = { name, creatorId, expiresAtMs }

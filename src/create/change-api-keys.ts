@@ -1,5 +1,5 @@
-// Changes of the list of API keys by an operator: adds, lists and revokes keys. Pure, except that a
-// new key is random. The list contains only the hashes of keys.
+// An operator's changes to the API keys: adds, lists and revokes keys. Pure, except that new keys
+// and creator ids are random. The list contains only the hashes of keys.
 import { hash, randomBytes } from 'node:crypto'
 import {
   addLines,
@@ -84,10 +84,9 @@ interface RevokedKeys {
 }
 
 /**
- * Revokes keys: removes the lines with these names, and their copies, which are lines with the same
- * hash under another name. A copy that remained would become valid. So would an ignored line with
- * the name of a removed copy: it is removed too. `removed` are the hashes that an earlier attempt
- * has removed from other documents.
+ * Revokes keys: removes the lines with these names, and lines that would then become valid: copies,
+ * which have the same hash under another name, and lines that are ignored because a removed copy
+ * has their name. `removed`: hashes that an earlier attempt removed from other documents.
  */
 export function revokeApiKeys(
   documents: readonly ListDocument[],

@@ -14,7 +14,7 @@ import {
 /** The codes of a claimed block, or the reason why no block was claimed. */
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
-  | { readonly kind: 'empty' | 'rejected' | 'stopped' }
+  | { readonly kind: 'empty' | 'failed' | 'stopped' }
 
 /** Dependencies of a claim. */
 export interface ClaimBlockDeps extends RetryDeps {
@@ -22,13 +22,13 @@ export interface ClaimBlockDeps extends RetryDeps {
   readonly pool: string
   /** Aborts the wait for an unavailable store. */
   readonly signal: AbortSignal
-  /** Creates the id that the store records with a claim. @default randomUUID */
+  /** Creates the id of a claim, not of the process. @default randomUUID */
   readonly newWriterId?: () => string
 }
 
 /**
  * Claims one block. Returns `empty` only if a serial read, or the row that a claim returned, shows
- * that all blocks of the pool are claimed or that the pool does not exist; and `rejected` only if
+ * that all blocks of the pool are claimed or that the pool does not exist; and `failed` only if
  * the last claim had no effect and can have none later. Failed reads and claims of unknown outcome
  * are retried until `signal` aborts; the result is then `stopped`. Throws if a claimed block is
  * absent.
@@ -45,7 +45,7 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
     const from: number = row.claimed
     const after = await resultOrOutcome(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
-    if (after === 'not-done' && !isPending) return { kind: 'rejected' }
+    if (after === 'not-done' && !isPending) return { kind: 'failed' }
     if (after === 'not-done' || after === 'unknown') {
       isPending = true
       await backOff()

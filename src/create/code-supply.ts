@@ -13,7 +13,7 @@ export type SuppliedCode =
 
 /** Returns codes, each once. */
 export interface CodeSupply {
-  /** Returns the next code; if none is left, waits for a block until `deadlineMs`, monotonic. */
+  /** Returns the next code; if none is left, waits for a claim in flight until `deadlineMs`. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
   /** Resolves the waiting `take` calls to `store-unavailable`; called when the store fails. */
   failWaiting(): void
@@ -23,7 +23,7 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Starts a refill if one is due. Called after a block was claimed, or the pool was empty. */
+  /** Starts a refill of the pool if one is due. Called after a claimed block or an empty pool. */
   readonly triggerRefill?: () => void
   /** Called with any error other than StoreError: a defect. */
   readonly onError: (error: unknown) => void
@@ -32,7 +32,7 @@ export interface SupplyDeps extends ClaimBlockDeps {
 /** The next block is claimed when at most this many codes are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
-/** Pause before the next claim after an empty pool, or a claim that was rejected or failed. */
+/** Pause before the next claim after an empty pool or a failed claim. */
 const CLAIM_PAUSE_MS = 1000
 
 const timeoutError = () =>
@@ -44,14 +44,14 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   let claiming: Promise<BlockClaim['kind']> | undefined
   let pausedUntilMs = -Infinity
   let lastClaim: BlockClaim['kind'] | undefined
-  const waiters = new Set<PromiseWithResolvers<'rejected'>>()
+  const waiters = new Set<PromiseWithResolvers<'failed'>>()
   const pause = () => (pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS)
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
       const claimed = await claimBlock(deps)
       const { kind } = claimed
       lastClaim = kind
-      if (kind === 'empty' || kind === 'rejected') pause()
+      if (kind === 'empty' || kind === 'failed') pause()
       if (claimed.kind === 'block') {
         codes.unshift(...claimed.codes.reverse()) // taken from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
@@ -59,7 +59,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       if (kind === 'block' || kind === 'empty') deps.triggerRefill?.()
       return kind
     } catch (error) {
-      lastClaim = 'rejected'
+      lastClaim = 'failed'
       pause()
       throw error
     } finally {
@@ -74,8 +74,8 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   }
   /** Waits for the claim in flight, if any; resolves to `'code'` if it claimed a block. */
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
-    if (claiming === undefined) return lastClaim === 'rejected' ? 'store-unavailable' : 'pool-empty'
-    const waiter = Promise.withResolvers<'rejected'>()
+    if (claiming === undefined) return lastClaim === 'failed' ? 'store-unavailable' : 'pool-empty'
+    const waiter = Promise.withResolvers<'failed'>()
     waiters.add(waiter)
     try {
       const block = Promise.race([claiming, waiter.promise])
@@ -105,7 +105,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   return {
     take: (deadlineMs) => takeNow() ?? takeWhenAvailable(deadlineMs),
     failWaiting() {
-      for (const { resolve } of waiters) resolve('rejected')
+      for (const { resolve } of waiters) resolve('failed')
     },
   }
 }

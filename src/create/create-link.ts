@@ -274,16 +274,16 @@ function linkOf(
 
 /**
  * The hash of the creator and the Idempotency-Key. An intent need not store its creator, because
- * every request that finds the intent has the same creator. No key contains a space, so two
- * different pairs never hash the same string.
+ * every request that finds the intent has the same creator. No key contains a space, so different
+ * pairs are different inputs of the hash.
  */
 function keyHashOf(key: string, creatorId: bigint | null): string {
   return sha256(creatorId === null ? key : `${creatorId} ${key}`)
 }
 
 /**
- * The hash of the validated body, not of its bytes. It covers members that a later version adds,
- * but is the same for a body without them, so that stored hashes remain valid across an upgrade.
+ * The hash of the validated body, not of its bytes. Members that a future version adds change it
+ * only if present, so that stored hashes remain valid across an upgrade.
  */
 function bodyHashOf(request: CreateRequest): string {
   const { longUrl, alias = null, ttlDays = null, ...added } = request

@@ -1,4 +1,4 @@
-// The settings of creates that several roles share: the code pool and the API keys.
+// The create settings that several roles share: the code pool and the API keys.
 import * as z from 'zod'
 import { dependentSettings, type Setting, withDefault } from '../config/config.ts'
 import { flagSetting, optionalString } from '../config/settings.ts'
@@ -33,8 +33,8 @@ export const apiKeyDependentSettings = dependentSettings(
   ({ API_KEYS: path, API_KEY_REQUIRED: isRequired }) =>
     isRequired && path === undefined
       ? [
-          'API_KEY_REQUIRED is true, but API_KEYS is unset: set API_KEYS, or every request to ' +
-            'create a link is rejected',
+          'API_KEY_REQUIRED is true, but API_KEYS is unset: every request to create a link would ' +
+            'be rejected: set API_KEYS',
         ]
       : [],
 )

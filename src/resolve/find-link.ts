@@ -40,7 +40,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
   const readTiers = createReadTiers(deps)
   const inFlight = new Map<string, Lookup>()
   const memoryHits = metrics.lookups.labels('memory', 'hit')
-  const memoryMisses = metrics.lookups.labels('memory', 'miss')
+  const negativeHits = metrics.lookups.labels('memory', 'miss')
   const staleHits = metrics.lookups.labels('stale', 'hit')
 
   /** The stale target, if any: memory then serves it for EXTENSION_MS. Counts the lookup. */
@@ -84,7 +84,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     find(code, atMs) {
       const cached = memory.get(code, atMs)
       if (cached === null) {
-        memoryMisses.inc()
+        negativeHits.inc()
         return undefined
       }
       if (cached !== undefined) {

@@ -1,6 +1,6 @@
 // The in-process cache of links: keeps targets for a few seconds. If only this process writes
 // links, it keeps them for minutes, and also keeps negative entries. Targets are kept longer as
-// stale targets, for when all tiers are unavailable. Bounded. `get` also returns expired links.
+// stale targets, for when all tiers are unavailable. Bounded. `get` ignores `expiresAtMs`.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
@@ -30,8 +30,8 @@ const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
 const HOT_BYTES_MAX = 4 * MIB
 const OVERHEAD_BYTES = 300
 /**
- * A hit of the table copies its link to the hot links if at most this number of reads of the table
- * have returned it twice. Copies of links that are read less often would only evict each other.
+ * A table hit is copied to the hot links if the table last returned it at most this many reads ago.
+ * Copies of links that are read less often would only evict each other.
  */
 const COPY_WITHIN = 4096
 /** The maximum number of negative entries. */
@@ -71,7 +71,7 @@ export function createLinkMemory(options: {
   }
   const readTable = (code: string, nowMs: number): CachedTarget | undefined => {
     const link = table.getFresh(code, nowMs)
-    if (link !== undefined && table.lastReadAgo() <= COPY_WITHIN) hot.set(code, link)
+    if (link !== undefined && table.readDistance() <= COPY_WITHIN) hot.set(code, link)
     return link
   }
   return {
@@ -121,7 +121,7 @@ export function createLinkMemory(options: {
   }
 }
 
-/** Hot links as objects. Reads do not extend lifetimes, so that a hot link is re-read. */
+/** Hot links as objects. Hits do not extend lifetimes, so even hot links expire here. */
 function createHotLinks(): LRUCache<string, CachedTarget> {
   return new LRUCache({
     maxSize: HOT_BYTES_MAX,

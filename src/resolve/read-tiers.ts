@@ -101,16 +101,15 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // The caller serves a stale target only after AllTiersUnavailable, thus not for a link that
-      // is disabled or deleted.
+      // A disabled or deleted link: after `fault`, the caller serves no stale target.
       throw link === undefined ? unavailable : fault
     },
   }
 }
 
 /**
- * Counts the reads of the cache. A negative entry counts as a `miss`, as in the store: no link
- * redirects. A code that is not cached counts as `unknown`.
+ * Counts the reads of the cache. A negative entry counts as a `miss`, like a code without a link in
+ * the store. A code that is not cached counts as `unknown`.
  */
 function createCacheCounts({ metrics: { lookups } }: TierDeps) {
   const counters = tierCounters(lookups, 'cache')

@@ -5,7 +5,7 @@ import { integerSetting, optionalString } from '../config/settings.ts'
 
 /** STALE_SECONDS. */
 export const staleSecondsSetting: Setting<number> = integerSetting(
-  'maximum age, in seconds, of the targets that a pod serves from memory while Cassandra and ' +
+  'maximum age, in seconds, of the stale targets that a pod serves while Cassandra and ' +
     'Redis are both unavailable; 0: none is served',
   { min: 0, max: 2_592_000, fallback: 86_400 },
 )

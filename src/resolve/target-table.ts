@@ -1,6 +1,6 @@
 // Targets, fresh and stale, and their times, in byte buffers outside the heap: with one object per
 // entry, garbage collection would cost more than all other work of a redirect. Evicts the oldest
-// targets when the bytes are full, and the oldest entry of a code's set of slots (code-slots.ts)
+// targets when the ring is full, and the oldest entry of a code's set of slots (code-slots.ts)
 // when all of them are used and the table cannot grow. The caller checks the expiry of links.
 import type { Target } from '../links/decide-redirect.ts'
 import { type CodeSlots, createCodeSlots } from './code-slots.ts'
@@ -27,8 +27,8 @@ export interface TargetTable {
    * period that starts in the future is invalid: the clock was set back, so the age is unknown.
    */
   getFresh(code: string, nowMs: number): CachedTarget | undefined
-  /** How many reads ago the target that was read last had been read before; Infinity: never. */
-  lastReadAgo(): number
+  /** Reads from the previous to the last read of the target read last; Infinity: none since put. */
+  readDistance(): number
   /** The target, regardless of its times. */
   get(code: string): CachedTarget | undefined
   /** Stores or replaces a target of visible ASCII; if it is too long, only deletes the old one. */
@@ -41,7 +41,7 @@ const LENGTH_MAX = 0xffff
 
 /**
  * Numeric fields of each slot, and their count. EXPIRES is NaN for a link that never expires,
- * ALLOWED_BY for a target that no list has allowed. LAST_READ is the number of its last read.
+ * ALLOWED_BY for a target that no list has allowed. LAST_READ is `reads` at its last read.
  */
 const [READ_AT, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, LAST_READ, FIELDS] = [
   0, 1, 2, 3, 4, 5, 6, 7,
@@ -69,11 +69,11 @@ export function createTargetTable(bounds: {
     if (last?.allowedBy !== undefined) fields[lastSlot * FIELDS + ALLOWED_BY] = last.allowedBy
     last = undefined
   }
-  let [reads, lastReadAgo] = [0, Infinity]
+  let [reads, readDistance] = [0, Infinity]
   const read = (slot: number): CachedTarget | undefined => {
     if (slot < 0) return undefined
     keepAllowedBy()
-    lastReadAgo = ++reads - fieldAt(slot, LAST_READ)
+    readDistance = ++reads - fieldAt(slot, LAST_READ)
     fields[slot * FIELDS + LAST_READ] = reads
     const longUrl = targets.read(fieldAt(slot, POSITION), lengths[slot] ?? 0)
     lastSlot = slot
@@ -95,7 +95,7 @@ export function createTargetTable(bounds: {
       const isFresh = slot >= 0 && fieldAt(slot, UNTIL) > nowMs && fieldAt(slot, FROM) <= nowMs
       return isFresh ? read(slot) : undefined
     },
-    lastReadAgo: () => lastReadAgo,
+    readDistance: () => readDistance,
     get: (code) => read(find(code)),
     put(code, link) {
       keepAllowedBy()

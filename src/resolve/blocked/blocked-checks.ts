@@ -8,11 +8,10 @@ export interface BlockedChecks {
   /** The check of new links. Imported links are not checked, but their redirects are. */
   ofCreates(): (longUrl: string) => boolean
   /**
-   * The check of redirects. It compares a target object once with a version of the list and, if
-   * the list allows it, stores the version in the object. The next check is then usually the
-   * comparison of two numbers: a hot link stays in memory as this object, and the cache of targets
-   * (../target-table.ts) keeps the version for the next object that it creates. The targets of
-   * links never change.
+   * The check of redirects. If the list allows a target, it stores the version of the list in the
+   * target object. The next check is then usually the comparison of two numbers: a hot link stays
+   * in memory as this object, and the cache of targets (../target-table.ts) keeps the version for
+   * the next object that it creates. The targets of links never change.
    */
   ofRedirects(): (target: Target) => boolean
   /** The check for operators, which is not counted; `undefined` if there are no entries. */

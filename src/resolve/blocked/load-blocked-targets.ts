@@ -21,7 +21,7 @@ export interface BuildTask {
 export interface BlockedTargetsLoader {
   /** Throws an error if the files are too large or cannot be read. */
   load(paths: readonly string[]): Promise<LoadedList<BlockedTargets | undefined>>
-  /** Aborts the load in flight, which throws an error. */
+  /** Stops the threads: loads in them reject. */
   stop(): Promise<void>
 }
 
@@ -100,7 +100,7 @@ function resultOf(thread: Worker): Promise<BuiltTable> {
     thread.on('message', resolve)
     thread.on('error', reject)
     thread.on('exit', () => {
-      reject(new Error('the thread that loads the blocked targets stopped'))
+      reject(new Error('the thread stopped without a table'))
     })
   })
 }

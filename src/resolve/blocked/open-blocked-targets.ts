@@ -12,7 +12,7 @@ import { createBlockedTargetsLoader } from './load-blocked-targets.ts'
 export type { BlockedChecks } from './blocked-checks.ts'
 
 /** The log, the metrics and the stop hook of the process. */
-export interface BlockedTargetsService {
+export interface BlockedTargetsDeps {
   readonly log: WatchedListOptions<unknown>['log']
   readonly metrics: Pick<Metrics, 'listEntries' | 'listFaults' | 'blocked'>
   /** Registers a function that is called when the process stops. */
@@ -38,9 +38,9 @@ export const blockedTargetsCheck = fileSettings(
 /** Loads the files at `path`. Resolves after the first load, even if it failed. */
 export async function openBlockedTargets(
   path: string | undefined,
-  service: BlockedTargetsService,
+  deps: BlockedTargetsDeps,
 ): Promise<BlockedChecks> {
-  const { log, metrics } = service
+  const { log, metrics } = deps
   const loader = createBlockedTargetsLoader()
   let loads = 0
   const { current, stop } = await watchList<ListVersion | undefined>({
@@ -56,7 +56,7 @@ export async function openBlockedTargets(
     log,
     metrics,
   })
-  service.onStop(async () => {
+  deps.onStop(async () => {
     await Promise.all([loader.stop(), stop()])
   })
   return createBlockedChecks(current, metrics)
