@@ -218,9 +218,9 @@ const processAlerts: readonly Alert[] = [
     expr: `sum by (controller) (increase(${ours('reconcileErrors')}[10m])) > 0`,
     summary:
       'In the last 10 minutes, the controller {{ $labels.controller }} failed to reconcile ' +
-      `objects ${COUNT} times: pools might not be refilled and run empty (codepool), or the ` +
-      'statuses (ratelimitpolicy) or the stored fallback version (ratelimitpolicy-version) of ' +
-      'RateLimitPolicies might be outdated',
+      `objects ${COUNT} times: pools might run empty (codepool), statuses of RateLimitPolicies ` +
+      'might be outdated (ratelimitpolicy), or the stored fallback version of the rules might be ' +
+      '(ratelimitpolicy-version)',
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },

@@ -42,9 +42,9 @@ export interface Decision {
   readonly admitted: boolean
   /** Whole hits that would still be admitted. */
   readonly remaining: number
-  /** How many of the hits exceeded the limit; 0 if they are admitted. */
+  /** The hits to report as over the limit; 0 if they are admitted. */
   readonly over: number
-  /** Time until the whole limit is available, without further hits. */
+  /** Time by which the whole limit is available, without further hits. */
   readonly resetUs: number
   /** Time until these hits are admitted, without further hits; 0: now, Infinity: never. */
   readonly retryAfterUs: number
@@ -81,7 +81,7 @@ export interface Algorithm {
   scriptNumbers(limit: Limit): readonly number[]
   /** Whether used hits drain at a constant rate; otherwise they expire with their window. */
   readonly drains: boolean
-  /** Time during which a refund of these hits cannot reduce the count of a later window. */
+  /** Time until a refund could affect a later window; Infinity if windows have no start. */
   refundableUs(decision: Decision, limit: Limit): number
   /**
    * A lower bound of the hits that remain `elapsedUs` after this decision if no hit is counted in

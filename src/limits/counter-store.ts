@@ -9,7 +9,7 @@ export type Veto = 'alone' | 'together' | 'never'
 
 /** An update of one counter: the hits to count in it, by the algorithm of its rule. */
 export interface CounterUpdate {
-  /** Identifies the counter by rule, value and window; no two rules have the same key. */
+  /** Identifies the counter by rule, value and window; rules of a set never share one. */
   readonly key: string
   readonly algorithm: Algorithm
   readonly limit: Limit

@@ -5,7 +5,7 @@ import { keyNode, type MapNode } from './decode-struct.ts'
 import type { YamlNode } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** The fields that only the message itself has. */
+/** The fields that only the message itself may set. */
 const MESSAGE_FIELDS = ['key', 'value', 'descriptors', 'metadata']
 
 /**

@@ -181,7 +181,7 @@ function readLimit(
   return limit
 }
 
-/** Reads one item of `replaces`; the caller rejects more than the maximum. */
+/** Reads one item of `replaces`; parse-limit.ts rejects too many of them. */
 function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: ReceivedLimit): void {
   const { reader, paths } = decoding
   if (replaces.length > REPLACES_MAX) {

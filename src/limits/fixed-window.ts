@@ -24,8 +24,8 @@ export const fixedWindow: Algorithm = {
     const { requests, windowUs, denyConsumes } = limit
     const { startUs, count, isClamped } = windowOf(input)
     const after = Math.min(COUNT_MAX, Math.max(0, count + hits))
-    // A count without denied hits never exceeds the limit, so that a read would always be admitted.
-    // It checks instead whether one more hit fits.
+    // Without denied hits the count never exceeds the limit, so a read would always be admitted. A
+    // read checks instead whether one more hit fits.
     const requested = hits === 0 && !denyConsumes ? count + 1 : after
     const admitted = hits < 0 || requested <= requests
     const kept = admitted || denyConsumes ? after : count

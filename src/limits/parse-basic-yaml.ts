@@ -90,7 +90,7 @@ function readNode(reader: Reader): YamlNode | undefined {
 }
 
 /**
- * Whether a value starts its own line after a comment without a space, such as `#a`. parse-yaml.ts
+ * Whether a value starts a line that follows a comment with no space after its `#`. parse-yaml.ts
  * may then append the next line to the value.
  */
 function followsComment(text: string, { valueStart }: ScalarEvent): boolean {
@@ -177,7 +177,7 @@ function readKey(reader: Reader, isFlow: boolean): YamlScalar | undefined {
   return key.text === '<<' || key.text.length > KEY_LENGTH_MAX ? undefined : key
 }
 
-/** Whether only spaces and hyphens precede a key: js-yaml accepts `- 'a'b: c` after `d:`. */
+/** Whether only spaces and hyphens precede a key: js-yaml wrongly accepts `- 'a'b: c`. */
 function startsLine(text: string, keyStart: number): boolean {
   let at = keyStart - 1
   while (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === HYPHEN) at--

@@ -65,8 +65,8 @@ export function rejectField(
 }
 
 /**
- * A string; numbers and flags are read as they are written. Empty if it is absent, or a fraction or
- * a time, which `checkKeys` reports.
+ * A string; numbers and flags are read as they are written. Empty if it is absent, or if it is a
+ * float or a time, which `checkKeys` reports.
  */
 export function readString(fields: Fields, key: string): StringField {
   const value = fieldOf(fields, key)

@@ -39,7 +39,7 @@ export interface RuleFile {
   readonly text: string
 }
 
-/** The content of a rule file as a tree, so that nothing must be parsed or decoded. */
+/** The content of a rule file as a tree that is already parsed, but not yet checked. */
 export interface RuleTree {
   readonly root: YamlMap
   /** Renders the path that faults show for a node; `line` is the number that identifies it. */

@@ -26,7 +26,7 @@ export const tokenBucket: Algorithm = {
   decide: (input) => decideBucket(input, { burst: input.limit.burst }),
 }
 
-/** Checks that `burst` hits, in units of the level, are an exact integer. */
+/** Checks that `burst` hits are an exact number of the units that `bucketUnitsOf` returns. */
 export function checkBucket(limit: Limit): string | undefined {
   const { requests, burst } = limit
   if (requests === 0 || burst * bucketUnitsOf(limit).hitUnits <= COUNT_MAX) return undefined
@@ -46,7 +46,7 @@ export function bucketNumbers(limit: Limit): readonly number[] {
  */
 export function decideBucket(
   input: DecisionInput,
-  /** `burst`: hits admitted in one call; `singleHits`: hits admitted by calls of one hit each. */
+  /** `burst`: the capacity in hits for this call; `singleHits`: the one for `remaining`. */
   { burst, singleHits = burst }: { burst: number; singleHits?: number },
 ): Decision {
   const { hits, nowUs, limit } = input
@@ -79,7 +79,7 @@ function lastWrite(input: DecisionInput, hitUnits: number) {
   const { state, nowUs } = input
   const [stateUs = nowUs, storedUnits = 0, storedHitUnits = hitUnits] = state ?? []
   const isClamped = isTooFarAhead(stateUs, input)
-  // If the limit has changed, a hit has other units: the number of used hits stays the same.
+  // If the limit has changed, a hit is worth other units: the number of used hits is kept.
   const usedUnits =
     storedHitUnits === hitUnits ? storedUnits : Math.ceil((storedUnits / storedHitUnits) * hitUnits)
   return { stateTimeUs: isClamped ? nowUs : stateUs, usedUnits, isClamped }
@@ -93,7 +93,7 @@ interface BucketUnits {
 
 const unitsCache = new WeakMap<object, BucketUnits>()
 
-/** The units of a limit: `windowUs` and `requests` without their common divisor; cached. */
+/** The units of a limit: `windowUs` and `requests` as a reduced fraction; cached. */
 function bucketUnitsOf(limit: Limit): BucketUnits {
   let units = unitsCache.get(limit)
   if (units === undefined) {

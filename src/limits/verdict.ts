@@ -131,7 +131,7 @@ export function reportedLimitOf(
 }
 
 /**
- * The limit that the headers of envoyproxy/ratelimit report, also if it is in shadow mode or has no
+ * The limit that the headers of envoyproxy/ratelimit report, even if it is in shadow mode or has no
  * requested hits: the last one that denies and is not a quota, else the first one with the least
  * remaining.
  */

@@ -20,7 +20,7 @@ export type DecisionSource = 'store' | 'deny-cache' | 'fallback'
 export interface DecideLimitsDeps {
   readonly rules: () => RuleSet
   readonly store: GuardedStore
-  /** Decide while the store is slow or unavailable. */
+  /** Used while the store is slow or unavailable. */
   readonly shares: LocalShares
   /** `undefined`: denials are not cached. */
   readonly denyCache: DenyCache | undefined
@@ -67,12 +67,12 @@ async function decideChecks(
   })
 }
 
-/** Whether no other check of the call has its counter: hits of another one may cause its denial. */
+/** Whether no other check of the call uses its counter: the hits of one could deny the other. */
 function isOnlyCheckOfCounter(checks: readonly Check[], { update }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.update.key === update.key).length === 1
 }
 
-/** Whether the known decisions alone deny a call: all hits of its other checks are then denied. */
+/** Whether the known decisions alone deny a call, whatever its other checks decide. */
 function isDeniedBy(known: readonly (Decision | undefined)[], checks: readonly Check[]): boolean {
   const decisions = known.map((decision) => decision ?? { admitted: true })
   return isDenied(updatesOf(checks), decisions)
@@ -129,8 +129,8 @@ function decideWithoutStore(
   const isLocal = (_: unknown, at: number) => fixed[at] === undefined
   const localChecks = checks.filter(isLocal)
   const toCount = isDeniedBy(fixed, checks) ? localChecks.map(asDenied) : localChecks
-  // Quotas deny a call only if every one of them does. Those with `on_store_error: deny` already
-  // do, so the others decide. If one of these has `allow`, the quotas deny no call.
+  // Quotas deny a call only if all of them do. Those with `on_store_error: deny` do, so the rest
+  // decide. If any of the rest has `allow`, the quotas do not deny the call.
   const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
     subsetOf(updatesOf(toCount), updatesOf(undenied)),

@@ -12,7 +12,7 @@ interface CachedDenial {
   readonly untilUs: number
   /** Number of denied hits: calls with at least as many hits are denied, too. */
   readonly hits: number
-  /** The requests of the limit that denied them. Different limit overrides share one counter. */
+  /** `limit.requests` at the denial; it can vary, because limit overrides share counters. */
   readonly requests: number
   readonly remaining: number
   readonly resetAtUs: number

@@ -20,7 +20,7 @@ export interface ExplainRequest {
   readonly descriptor: Descriptor
 }
 
-/** Explains a descriptor; resolves to lines for people, within the deadline of the store. */
+/** Explains a descriptor; resolves to readable lines within the deadline of the store. */
 export type ExplainLimits = (request: ExplainRequest) => Promise<readonly string[]>
 
 /** Creates the use case. */

@@ -17,7 +17,7 @@ export type Undecided = TimedOut<readonly Decision[]>
 
 /** A store with a circuit breaker. */
 export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithDelayedResult'> {
-  /** Returns the decisions, or `Undecided` at the latest at the deadline. Never rejects. */
+  /** Resolves to the decisions, or to `Undecided` by the deadline. Never rejects. */
   decide(updates: readonly CounterUpdate[]): Promise<readonly Decision[] | Undecided>
 }
 

@@ -183,7 +183,7 @@ function lifetimeUs({ algorithm, limit }: CounterUpdate, nowUs: number): number 
 /** Counts hits admitted locally that the store has not confirmed. */
 function createPendingHits({ pending, nowUs }: LocalSharesOptions) {
   return {
-    /** Pending hits that still reduce the limit. */
+    /** Pending hits that are still in effect. */
     hitsOf(update: CounterUpdate): number {
       const [decision] = pending.consumeNow([{ ...update, hits: 0 }])
       return freshRemaining(update, nowUs()) - (decision?.remaining ?? 0)
@@ -221,7 +221,7 @@ function freshRemaining({ algorithm, limit }: CounterUpdate, nowUs: number): num
   return algorithm.decide({ state: undefined, hits: 0, nowUs, limit }).remaining
 }
 
-/** Returns a function that replaces a limit by the share of one process. */
+/** Returns a function that scales a limit down to the share of one process. */
 function sharedAmong(replicas: number): (update: CounterUpdate) => CounterUpdate {
   if (replicas === 1) return (update) => update
   const shares = new WeakMap<Limit, Limit>() // dropped with the rules

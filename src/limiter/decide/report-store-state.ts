@@ -59,7 +59,7 @@ export function createStoreStateReports({
       if (isOpen) logCause(lastCause)
       else log.info('Redis responds: counting in Redis')
     },
-    /** Logs the cause once per outage. */
+    /** Logs a cause once per outage. */
     onProbeFailure: logCause,
   }
 }
