@@ -24,7 +24,7 @@ export const ONLY_WRITER_MS = { hit: 600_000, miss: 60_000 } as const
 export const EXTENSION_MS = 1000
 
 const MIB = 1024 * 1024
-/** Bounds of the table of targets: an entry takes about 60 bytes plus the length of its target. */
+/** Bounds of the table of targets: an entry takes 66 bytes plus the length of its target. */
 const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
 /** Memory for hot links. Each takes its target's length plus OVERHEAD_BYTES: about 11,000 fit. */
 const HOT_BYTES_MAX = 4 * MIB
