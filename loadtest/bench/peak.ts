@@ -28,9 +28,12 @@ const RATES = [
 ] as const
 /** Long enough for V8 and the JVM to compile hot code. */
 const WARM_UP = { redirectsPerSecond: 2500, seconds: 30 } as const
-/** A rate that is not carried is offered twice, because other programs may pause the service. */
+/**
+ * While the rate rises, a rate that is not carried is offered twice, because other programs may
+ * pause the service. This only decides which rates are offered for CONFIRM_SECONDS.
+ */
 const ATTEMPTS_MAX = 2
-/** The highest rate carried is then offered for this time; if it is not held, the next lower. */
+/** The highest rate carried is then offered once for this time; if not held, the next lower. */
 const CONFIRM_SECONDS = 60
 /** k6 starts enough users before the load for responses within twice the goal. */
 const USER_SECONDS = (2 * P99_GOAL_MS) / 1000
@@ -104,26 +107,27 @@ async function climb(given: {
 }): Promise<{ spans: PathSpan[]; verdict: string }> {
   const { measure, contender, seconds, log } = given
   const spans: PathSpan[] = []
-  const carriedAt = async (rate: number, spanSeconds: number): Promise<PathSpan | undefined> => {
-    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      const span = await measure({ contender, rate, seconds: spanSeconds })
-      log(renderSpan(span))
-      spans.push(span)
-      if (isPerfect(span)) return span
-    }
-    return undefined
+  const offer = async (rate: number, spanSeconds: number): Promise<PathSpan> => {
+    const span = await measure({ contender, rate, seconds: spanSeconds })
+    log(renderSpan(span))
+    spans.push(span)
+    return span
   }
   await measure({ contender, rate: WARM_UP.redirectsPerSecond, seconds: WARM_UP.seconds })
   const carried: number[] = []
   for (const rate of RATES) {
-    if ((await carriedAt(rate, seconds)) === undefined) break
+    let isCarriedNow = false
+    for (let attempt = 0; attempt < ATTEMPTS_MAX && !isCarriedNow; attempt++)
+      isCarriedNow = isPerfect(await offer(rate, seconds))
+    if (!isCarriedNow) break
     carried.push(rate)
   }
   for (const rate of carried.toReversed()) {
-    const held = await carriedAt(rate, CONFIRM_SECONDS)
-    if (held !== undefined) return { spans, verdict: verdictOf(held) }
+    const longest = await offer(rate, CONFIRM_SECONDS)
+    if (isPerfect(longest)) return { spans, verdict: verdictOf(longest) }
   }
-  return { spans, verdict: `${contender.name}: no rate held for ${CONFIRM_SECONDS} s` }
+  const load = spans[0]?.load ?? ''
+  return { spans, verdict: `${contender.name}, ${load}: no rate held for ${CONFIRM_SECONDS} s` }
 }
 
 function verdictOf(held: PathSpan): string {
