@@ -1,6 +1,6 @@
 // A subset of a call's updates that is decided separately.
 import { expect, test } from '@jest/globals'
-import { type CounterUpdate, subsetOf } from './counter-store.ts'
+import { type CounterUpdate, asSubset } from './counter-store.ts'
 import { tokenBucket } from './token-bucket.ts'
 
 const limit = { requests: 1, windowUs: 1_000_000, burst: 1, denyConsumes: false }
@@ -16,12 +16,12 @@ const [alone, never, quota, other] = [
 
 test('a subset with all quotas of the call is unchanged', () => {
   const subset = [alone, quota, other]
-  expect(subsetOf(subset, [never, ...subset])).toBe(subset)
-  expect(subsetOf([alone], [alone, never])).toEqual([alone])
+  expect(asSubset(subset, [never, ...subset])).toBe(subset)
+  expect(asSubset([alone], [alone, never])).toEqual([alone])
 })
 
 test('a subset that lacks a quota cannot deny the call by its other quotas', () => {
-  expect(subsetOf([alone, quota, never], [alone, quota, other, never])).toEqual([
+  expect(asSubset([alone, quota, never], [alone, quota, other, never])).toEqual([
     alone,
     { ...quota, veto: 'never' },
     never,

@@ -36,7 +36,7 @@ export interface CounterStore {
  * Prepares a subset of a call's updates for a separate decision. Quotas deny a call only if all of
  * them are exhausted, so if the subset lacks some of them, its quotas get the veto `never`.
  */
-export function subsetOf(
+export function asSubset(
   subset: readonly CounterUpdate[],
   whole: readonly CounterUpdate[],
 ): readonly CounterUpdate[] {

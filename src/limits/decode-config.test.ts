@@ -287,7 +287,7 @@ describe('the default algorithm', () => {
     const parsed = parse([config], { defaultAlgorithm: 'sliding_window_log' })
     expect('warnings' in parsed && parsed.warnings.map(renderFault)).toEqual([
       'resource "shop": descriptors[1].rate_limit: the default algorithm sliding_window_log ' +
-        'cannot count this limit: fixed_window counts it',
+        'does not support this limit: fixed_window is used',
     ])
   })
 

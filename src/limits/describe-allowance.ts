@@ -12,7 +12,7 @@ export interface Allowances {
 }
 
 /** The syntax that `parseAllowances` accepts, for messages. */
-export const ALLOWANCES_SYNTAX = 'BUCKETS,BURST,PER_MINUTE, integers from 1 to 1000000'
+export const ALLOWANCES_SYNTAX = 'BUCKETS,BURST,PER_MINUTE: integers from 1 to 1000000'
 
 const COUNT_MAX = 1_000_000
 
@@ -36,6 +36,7 @@ export function explainAllowances(
     if (limit === undefined || !algorithm.takesBurst) return []
     const perSecond = (limit.requests * 1e6) / limit.windowUs + (buckets * perMinute) / 60
     const sum = `${Number(perSecond.toFixed(3))} per second, burst ${limit.burst + buckets * burst}`
-    return [`${path} with ${buckets} allowances of ${burst} and ${perMinute} per minute: ${sum}`]
+    const each = `burst ${burst}, ${perMinute} per minute each`
+    return [`${path} with ${buckets} allowance buckets (${each}): ${sum}`]
   })
 }

@@ -82,7 +82,7 @@ export function explainMatch(request: MatchRequest): readonly string[] {
     const names = [...rules.keys()].map((each) => JSON.stringify(each)).join(', ') || 'none'
     return [`no rule: domain ${JSON.stringify(domain)} has no rules; domains with rules: ${names}`]
   }
-  if (descriptor.override !== undefined) return hitsOf(match)
+  if (descriptor.override !== undefined) return linesOf(match)
   const steps: string[] = []
   let reason = 'the descriptor has no entries'
   let level = top
@@ -98,10 +98,10 @@ export function explainMatch(request: MatchRequest): readonly string[] {
     reason = `${node.path} has no rate_limit; a rule applies only to its own depth`
     level = node.children
   }
-  return [...steps, ...(match === 'no-rule' ? [`no rule: ${reason}`] : hitsOf(match))]
+  return [...steps, ...(match === 'no-rule' ? [`no rule: ${reason}`] : linesOf(match))]
 }
 
-function hitsOf(match: ReturnType<typeof matchDescriptor>): readonly string[] {
+function linesOf(match: ReturnType<typeof matchDescriptor>): readonly string[] {
   if (typeof match === 'string') return []
   return match.rules.map((rule) => `hits ${rule.path}: ${describeRule(rule)}`)
 }

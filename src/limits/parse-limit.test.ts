@@ -15,7 +15,7 @@ function algorithmOf(fields: string, defaultAlgorithm: string): readonly string[
 
 const PRIME = 999_999_937
 const warning = (name: string) =>
-  `f:4: the default algorithm ${name} cannot count this limit: fixed_window counts it`
+  `f:4: the default algorithm ${name} does not support this limit: fixed_window is used`
 
 test.each([
   ['sliding_window_log', 'unit: day, requests_per_unit: 10000', true],

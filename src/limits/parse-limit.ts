@@ -48,7 +48,7 @@ const windowUnitMs: Readonly<Record<string, number>> = {
   h: 3_600_000,
   d: 86_400_000,
 }
-const limitFields = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
+const fieldsOfLimits = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
 /** Reads a limit. Adds faults to the diagnostics and replaces invalid values with valid ones. */
 export function parseLimit(fields: Fields, { denyConsumes, ...given }: LimitDefaults): ParsedLimit {
@@ -77,7 +77,7 @@ function checkUnlimited(fields: Fields): void {
   if (isUnit(unit.text.toUpperCase())) {
     fields.diagnostics.fault(unit.line, 'should not specify rate limit unit when unlimited')
   }
-  for (const field of limitFields) {
+  for (const field of fieldsOfLimits) {
     if (fieldOf(fields, field) !== undefined) {
       const message = `should not specify ${field} when unlimited`
       fields.diagnostics.fault(lineOf(fields, field), message)
@@ -116,8 +116,8 @@ function algorithmIfUnset(
     requests <= algorithm.maxRequests &&
     algorithm.checkLimit({ requests, windowUs, burst, denyConsumes: false }) === undefined
   if (isCountable) return algorithm
-  const message = `the default algorithm ${algorithm.name} cannot count this limit`
-  fields.diagnostics.warn(fields.map.line, `${message}: ${defaultAlgorithm.name} counts it`)
+  const message = `the default algorithm ${algorithm.name} does not support this limit`
+  fields.diagnostics.warn(fields.map.line, `${message}: ${defaultAlgorithm.name} is used`)
   return defaultAlgorithm
 }
 

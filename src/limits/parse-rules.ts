@@ -40,7 +40,7 @@ export interface RuleFile {
 }
 
 /** The content of a rule file as a tree that is already parsed, but not yet checked. */
-export interface RuleTree {
+export interface RuleFileTree {
   readonly root: YamlMap
   /** Renders the path that faults show for a node; `line` is the number that identifies it. */
   readonly pathOf: (line: number) => string
@@ -76,7 +76,7 @@ export interface ParseOptions {
 
 /** Parses all files, resources or trees as one set. */
 export function parseRules(
-  files: readonly (RuleFile | RuleResource | RuleTree)[],
+  files: readonly (RuleFile | RuleResource | RuleFileTree)[],
   options: ParseOptions,
 ): ParsedRuleFiles {
   const { mergeDomains, denyConsumes = true } = options

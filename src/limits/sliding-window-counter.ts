@@ -79,9 +79,9 @@ function resetOf({ windowUs, current, previous, elapsedUs }: Snapshot): number {
 function waitUs(window: Snapshot, hits: number): number {
   const { requests, windowUs, current, elapsedUs } = window
   if (hits > requests) return Infinity
-  const thisWindow = firstFit(window, hits)
+  const fitUs = firstFit(window, hits)
   // At least 1, because rounding can let denied hits fit now, and 0 means admitted.
-  if (thisWindow < windowUs) return Math.max(1, thisWindow - elapsedUs)
+  if (fitUs < windowUs) return Math.max(1, fitUs - elapsedUs)
   const next: Snapshot = { ...window, current: 0, previous: current, elapsedUs: 0 }
   return windowUs - elapsedUs + firstFit(next, hits)
 }

@@ -11,7 +11,7 @@ import {
   scalarNode,
 } from '../limits/decode-struct.ts'
 import type { YamlNode } from '../limits/parse-yaml.ts'
-import type { RuleTree } from '../limits/parse-rules.ts'
+import type { RuleFileTree } from '../limits/parse-rules.ts'
 import { type DescriptorLimits, isList, type Value } from './descriptor-limits.ts'
 
 type FieldEntry = MapNode['entries'][number]
@@ -21,7 +21,7 @@ const ROOT: Position = { line: 1, depth: 0 }
 const LIMIT_LINE_MIN = 1000
 
 /** The tree of a policy. The path of a fault has its depth and the index of its limit. */
-export function configTreeOf(domain: string, limits: DescriptorLimits): RuleTree {
+export function configTreeOf(domain: string, limits: DescriptorLimits): RuleFileTree {
   const { match, hashes } = limits
   let below: FieldEntry[] = limitFields(limits, match.length)
   for (let index = match.length - 1; index >= 0; index--) {

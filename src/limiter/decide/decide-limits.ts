@@ -2,7 +2,7 @@
 // does not respond, by `on_store_error` of each rule) and builds the verdict. Independent of the
 // transport and the driver.
 import type { Decision } from '../../limits/algorithm.ts'
-import { subsetOf } from '../../limits/counter-store.ts'
+import { asSubset } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
@@ -56,8 +56,8 @@ async function decideChecks(
   const cached = checks.map(({ update }) => deps.denyCache?.find(update, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
   const uncached = checks.filter((_, at) => cached[at] === undefined)
-  const toStore = isDeniedBy(cached, checks) ? uncached.map(asDenied) : uncached
-  const stored = toStore.length === 0 ? [] : await decideInStore(deps, toStore)
+  const forStore = isDeniedBy(cached, checks) ? uncached.map(asDenied) : uncached
+  const stored = forStore.length === 0 ? [] : await decideInStore(deps, forStore)
   let next = 0
   return checks.map((check, at) => {
     const decision = cached[at] ?? stored[next++]
@@ -133,7 +133,7 @@ function decideWithoutStore(
   // decide. If any of the rest has `allow`, the quotas do not deny the call.
   const undenied = checks.filter((_, at) => fixed[at]?.admitted !== false)
   const local = deps.shares.decide(
-    subsetOf(updatesOf(toCount), updatesOf(undenied)),
+    asSubset(updatesOf(toCount), updatesOf(undenied)),
     delayedResult?.then((decisions) => decisions?.filter(isLocal)),
   )
   let next = 0

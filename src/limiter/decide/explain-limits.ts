@@ -38,8 +38,8 @@ export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps
       const name = rule.name === undefined ? '' : ` (${rule.name})`
       const seconds = (resetUs / 1_000_000).toFixed(1)
       const isWhole = remaining >= capacityOf(rule) || resetUs === 0
-      const whole = isWhole ? '' : `, full limit available in ${seconds} s`
-      return `counter of ${rule.path}${name}: ${remaining} remaining${whole}`
+      const wait = isWhole ? '' : `, full limit available in ${seconds} s`
+      return `counter of ${rule.path}${name}: ${remaining} remaining${wait}`
     })
     return [...lines, ...counters]
   }

@@ -64,7 +64,7 @@ interface Report {
   /** Hits admitted locally since the report. */
   localHits: number
   /** The conditions under which the local counter was set; `undefined` after a new report. */
-  setFor: string | undefined
+  setUnder: string | undefined
   setUntilUs: number
 }
 
@@ -97,15 +97,15 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     }
     const elapsedUs = atUs - report.reportedAtUs
     const isReset = elapsedUs >= report.resetUs
-    const setFor = `${mode} ${isReset ? 'after' : 'before'} its reset`
-    if (report.setFor === setFor && atUs < report.setUntilUs) return
+    const setUnder = `${mode} ${isReset ? 'after' : 'before'} its reset`
+    if (report.setUnder === setUnder && atUs < report.setUntilUs) return
     const remaining = isReset
       ? freshRemaining(update, atUs)
       : algorithm.remainingAfter(report, elapsedUs, limit)
     const hits = unreported(update, { report, elapsedUs, pending: pending.hitsOf(update) })
     const share = shareFor(update)
     local.setRemaining(share, localRemaining(remaining, { pending: hits, mode, replicas }))
-    report.setFor = setFor
+    report.setUnder = setUnder
     report.setUntilUs = atUs + lifetimeUs(share, atUs)
   }
   return {
@@ -139,7 +139,7 @@ function updateReport(report: Report, { remaining, resetUs }: Decision, atUs: nu
   report.resetUs = resetUs
   report.reportedAtUs = atUs
   report.localHits = 0
-  report.setFor = undefined
+  report.setUnder = undefined
 }
 
 /** The updates of an admitted call that consume hits. */
@@ -157,7 +157,7 @@ function reportOf(
 ): Report {
   return {
     ...{ remaining, resetUs, reportedAtUs: atUs },
-    ...{ localHits: 0, setFor: undefined, setUntilUs: 0 },
+    ...{ localHits: 0, setUnder: undefined, setUntilUs: 0 },
   }
 }
 

@@ -29,10 +29,7 @@ export function createStoreStateReports({
   const logCause = (err: unknown) => {
     if (causes.size >= CAUSES_MAX || causes.has(messageOf(err))) return
     causes.add(messageOf(err))
-    log.error(
-      { err },
-      'calls to Redis fail or time out: each rule is decided by its on_store_error',
-    )
+    log.error({ err }, 'calls to Redis fail or time out: the on_store_error of each rule applies')
   }
   return {
     /** The listeners of the connection with this name. */

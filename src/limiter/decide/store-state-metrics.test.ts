@@ -64,7 +64,7 @@ test('the circuit sets the metric and the health, and its close is logged', asyn
     [
       'error',
       { err: cause },
-      'calls to Redis fail or time out: each rule is decided by its on_store_error',
+      'calls to Redis fail or time out: the on_store_error of each rule applies',
     ],
     ['info', 'Redis responds: counting in Redis'],
   ])

@@ -4,7 +4,7 @@
 // the call, the hits that the others have counted are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
 import { defaultAlgorithm } from '../../limits/algorithms.ts'
-import { type CounterUpdate, type CounterStore, subsetOf } from '../../limits/counter-store.ts'
+import { type CounterUpdate, type CounterStore, asSubset } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 import { within } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
@@ -129,7 +129,7 @@ async function countInGroups(
   const decisions: Decision[] = new Array<Decision>(updates.length)
   const runGroup = async ([group, places]: readonly [number, number[]]) => {
     const groupUpdates = places.flatMap((place) => updates[place] ?? [])
-    const counted = subsetOf(groupUpdates, updates)
+    const counted = asSubset(groupUpdates, updates)
     const decided = await countGroup(group, counted)
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision

@@ -89,7 +89,7 @@ async function verifyFallbacks(): Promise<void> {
 /** Why the limiter does not use Redis, by its log after the first `lines` lines. */
 function loggedCauses(lines: number): string[] {
   const isOfFault = ({ msg }: Record<string, unknown>) =>
-    String(msg).includes('each rule is decided by its on_store_error')
+    String(msg).includes('the on_store_error of each rule applies')
   const errors = limiter.log.slice(lines).filter(isOfFault)
   return errors.map(({ err }) => JSON.stringify(err))
 }
