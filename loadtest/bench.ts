@@ -1,6 +1,6 @@
 // `npm run bench -- NAME [--json PATH] [--repetitions N] [--seconds N]`: runs one benchmark against
 // its floor, prints a table, and writes all figures as JSON to PATH or after the table. `--links N`
-// sets the number of links of the benchmarks `growth` and `redirect`, `--clients N` the number of
+// sets the number of links of the benchmarks `growth`, `peak` and `redirect`, `--clients N` the number of
 // client addresses of `redirect`.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -39,8 +39,14 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   tracing: benchTracing,
 }
 
-/** `growth` also measures a tenth of them, and requests each cold code only once. */
-const GROWTH_LINKS_MIN = 400_000
+/**
+ * `growth` also measures a tenth of them, and requests each cold code only once; `peak` caches a
+ * tenth of them.
+ */
+const linksMins: ReadonlyMap<unknown, number> = new Map([
+  [benchGrowth, 400_000],
+  [benchPeak, 1000],
+])
 const LINKS_MAX = 100_000_000
 const CLIENTS_MAX = 2000
 
@@ -75,7 +81,7 @@ function parse(args: string[]) {
     clients: wholeNumber('clients', CLIENTS_MAX),
   }
   const links = values.links === undefined ? undefined : Number(values.links)
-  const linksMin = bench === benchGrowth ? GROWTH_LINKS_MIN : 1
+  const linksMin = linksMins.get(bench) ?? 1
   if (
     links !== undefined &&
     !(Number.isInteger(links) && links >= linksMin && links <= LINKS_MAX)

@@ -1,4 +1,4 @@
-// The service of the benchmarks `path` and `peak`: the stack with a million links, the CPU time of
+// The service of the benchmarks `path` and `peak`: the stack with many links, the CPU time of
 // its components, and one span of open-loop load.
 import { startStack, type Stack, type StackOptions } from '../../test/stack/start-stack.ts'
 import type { Edge } from '../../test/stack/start-edge.ts'
@@ -9,7 +9,7 @@ import type { ContenderName, PathSpan } from './path-report.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { untilSettled } from './until-settled.ts'
 
-/** The number of links. */
+/** The number of links, unless a benchmark is given another. */
 export const LINKS = 1_000_000
 /** The most requested tenth of the links. */
 export const CACHED_LINKS = LINKS / 10
@@ -39,11 +39,14 @@ export interface Offer {
   readonly cachedLinks: number
 }
 
-/** Starts the stack with all links, the most requested tenth of them in the cache. */
+/** Starts the stack with the links, the most requested tenth of them in the cache. */
 export async function startService(
-  options: Pick<StackOptions, 'pods' | 'envoyWorkers'> & { readonly log: (line: string) => void },
+  options: Pick<StackOptions, 'pods' | 'envoyWorkers'> & {
+    readonly links: number
+    readonly log: (line: string) => void
+  },
 ): Promise<Stack> {
-  const { log, ...size } = options
+  const { links, log, ...size } = options
   const stack = await startStack({
     ...size,
     cassandraNodes: 1,
@@ -55,10 +58,10 @@ export async function startService(
   })
   try {
     const { contactPoints, port, localDc } = stack.cassandra
-    await fillLinks({ contactPoints, port, localDc, count: LINKS, log })
-    await fillCache(stack.cache.port, CACHED_LINKS)
-    const from = CACHED_LINKS
-    await readLinks({ contactPoints, port, localDc, from, to: LINKS, reads: WARM_UP_READS })
+    await fillLinks({ contactPoints, port, localDc, count: links, log })
+    const from = Math.ceil(links / 10)
+    await fillCache(stack.cache.port, from)
+    await readLinks({ contactPoints, port, localDc, from, to: links, reads: WARM_UP_READS })
     await untilSettled(stack.cassandraNodes, log)
     return stack
   } catch (error) {

@@ -124,7 +124,7 @@ async function startContenders(
   options: BenchOptions,
   closing: Stop[],
 ): Promise<{ readonly contenders: readonly Contender[]; readonly cachePort: number }> {
-  const stack = await startService({ log: options.log })
+  const stack = await startService({ links: LINKS, log: options.log })
   closing.push(() => stack.stop())
   const cachePort = stack.cache.port
   await stack.writeRules(await rulesOf({ hasAllowance: true }))

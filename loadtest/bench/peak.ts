@@ -55,21 +55,24 @@ type Measure = (given: {
 }) => Promise<PathSpan>
 
 /** Runs the benchmark; `repetitions` has no effect. */
-export async function benchPeak({ seconds, log }: BenchOptions): Promise<Report> {
+export async function benchPeak(
+  options: BenchOptions & { readonly links?: number },
+): Promise<Report> {
+  const { links = LINKS, seconds, log } = options
   const closing: Stop[] = []
   try {
     const conditions = conditionsOf()
     await findK6()
-    const stack = await startService({ ...size, log })
+    const stack = await startService({ ...size, links, log })
     closing.push(() => stack.stop())
-    await fillCache(stack.cache.port, LINKS)
+    await fillCache(stack.cache.port, links)
     await stack.writeRules(await rulesOf({ hasAllowance: true }))
     const allowed = await stack.startEdge({ hasAllowance: true })
     const contenders = [
       contenderOf('ours', stack, stack.edge),
       contenderOf('allowance', stack, allowed),
     ]
-    const measures = [openLoop(), measureMixed]
+    const measures = [openLoop(links), mixed(links)]
     const spans: PathSpan[] = []
     const verdict: string[] = []
     for (const measure of measures) {
@@ -81,7 +84,7 @@ export async function benchPeak({ seconds, log }: BenchOptions): Promise<Report>
     }
     return {
       bench: 'peak',
-      conditions: { ...conditions, 'seconds each': seconds, links: LINKS, ...size },
+      conditions: { ...conditions, 'seconds each': seconds, links, ...size },
       ...pathTableOf(spans.map((span) => [span])),
       verdict,
       figures: spans,
@@ -140,37 +143,39 @@ function verdictOf(held: PathSpan): string {
 }
 
 /** Redirects of a million addresses by the open-loop generator. */
-function openLoop(): Measure {
-  const requests = requestsOf('public', LINKS)
+function openLoop(links: number): Measure {
+  const requests = requestsOf('public', links)
   return ({ contender, rate, seconds }) => {
-    const shared = { load: 'public', createsPerSecond: 0, cachedLinks: LINKS, seconds } as const
+    const shared = { load: 'public', createsPerSecond: 0, cachedLinks: links, seconds } as const
     return measureSpan({ contender, offer: { ...shared, redirectsPerSecond: rate }, requests })
   }
 }
 
 /** The scenario `mixed` of k6; its redirects are reported. */
-const measureMixed: Measure = async ({ contender, rate, seconds }) => {
-  const env = {
-    BASE_URL: `http://127.0.0.1:${contender.port}`,
-    RATE: String(rate),
-    DURATION: `${seconds}s`,
-    USERS: String(10 + Math.ceil(rate * USER_SECONDS)),
-  }
-  const msMax = (seconds + K6_EXTRA_SECONDS) * 1000
-  const { result, ...used } = await measureOn(contender, async () => {
-    const { json, stderr } = await runK6('mixed', { env, msMax, niceness: 0 })
-    if (json === undefined) throw new Error(`k6 failed: ${stderr}`)
-    return mixedFiguresOf(JSON.parse(json) as RunData)
-  })
-  const { redirects, creates } = result
-  return {
-    contender: contender.name,
-    load: 'mixed',
-    cachedLinks: LINKS,
-    redirectsPerSecond: rate,
-    createsPerSecond: creates.due / seconds,
-    ...{ redirects, creates },
-    ...used,
+function mixed(links: number): Measure {
+  return async ({ contender, rate, seconds }) => {
+    const env = {
+      BASE_URL: `http://127.0.0.1:${contender.port}`,
+      RATE: String(rate),
+      DURATION: `${seconds}s`,
+      USERS: String(10 + Math.ceil(rate * USER_SECONDS)),
+    }
+    const msMax = (seconds + K6_EXTRA_SECONDS) * 1000
+    const { result, ...used } = await measureOn(contender, async () => {
+      const { json, stderr } = await runK6('mixed', { env, msMax, niceness: 0 })
+      if (json === undefined) throw new Error(`k6 failed: ${stderr}`)
+      return mixedFiguresOf(JSON.parse(json) as RunData)
+    })
+    const { redirects, creates } = result
+    return {
+      contender: contender.name,
+      load: 'mixed',
+      cachedLinks: links,
+      redirectsPerSecond: rate,
+      createsPerSecond: creates.due / seconds,
+      ...{ redirects, creates },
+      ...used,
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Redirects from memory, compared with bare node:http that sends the same response, in turns on one
 // core. With more than 100 links, all of them are compared with 100 of them, on the same process.
-import { compare } from './compare.ts'
+import { type Stop, stopInTurn } from '../../src/process/stop.ts'
+import { compare, type Contender } from './compare.ts'
 import { createLinks } from './create-links.ts'
 import { startFloor } from './floor-process.ts'
 import { redirectLoad, sampleResponse } from './redirect-load.ts'
@@ -24,30 +25,33 @@ export async function benchRedirect(
   moveToGeneratorCore()
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const ours = await startLimited()
-  const floor = startFloor('redirect-floor.ts')
+  const closing: Stop[] = [() => ours.stop()]
   try {
     const codes = await createLinks({ port: ours.port, links })
-    const response = await sampleResponse(`${ours.baseUrl}/${codes[0] ?? ''}`)
-    const { port } = (await floor.request(response)) as { port: number }
     const loadOf = (some: readonly string[]) => redirectLoad(ours.port, some, clients)
+    const fewLinks = (): Contender => ({
+      name: `${LINKS} links`,
+      pid: ours.pid,
+      load: loadOf(codes.slice(0, LINKS)),
+    })
+    const bare = async (): Promise<Contender> => {
+      const floor = startFloor('redirect-floor.ts')
+      closing.push(() => floor.stop())
+      const response = await sampleResponse(`${ours.baseUrl}/${codes[0] ?? ''}`)
+      const { port } = (await floor.request(response)) as { port: number }
+      return { name: 'node:http', pid: floor.pid, load: redirectLoad(port, codes, clients) }
+    }
     return await compare({
       bench: 'redirect',
-      ...(links <= LINKS
-        ? {
-            goal: GOAL,
-            floor: { name: 'node:http', pid: floor.pid, load: redirectLoad(port, codes, clients) },
-          }
-        : {
-            goal: GOAL_MANY,
-            floor: { name: `${LINKS} links`, pid: ours.pid, load: loadOf(codes.slice(0, LINKS)) },
-          }),
+      ...(links > LINKS
+        ? { goal: GOAL_MANY, floor: fewLinks() }
+        : { goal: GOAL, floor: await bare() }),
       ours: { name: 'standalone', pid: ours.pid, load: loadOf(codes) },
       options,
       warmUpMs: WARM_UP_MS + links * WARM_UP_MS_PER_LINK,
       conditions: { ...conditions, links, clients },
     })
   } finally {
-    await floor.stop()
-    await ours.stop()
+    await stopInTurn(closing.toReversed())
   }
 }
