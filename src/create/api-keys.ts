@@ -1,5 +1,5 @@
 // API keys: parses the files of keys, and finds the key of a request. The files contain only hashes
-// of keys. A fault never contains a line, a hash or a key.
+// of keys. The message of a faulty line never quotes the line, a hash or a key.
 import { hash } from 'node:crypto'
 import * as z from 'zod'
 import { linesOf } from '../process/list-lines.ts'
@@ -31,8 +31,8 @@ const SLICE_LINES = 500
 const LINE_LENGTH_MAX = 1024
 /** The largest id of a creator. */
 export const CREATOR_ID_MAX = 2n ** 63n - 1n
-/** The name of a key. */
-export const API_KEY_NAME = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/
+/** Matches the valid names of keys. */
+export const API_KEY_NAME_PATTERN = /^[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/
 const HASH_PREFIX = 'sha256:'
 
 const linesLimit = `at most ${LINES_MAX} lines are read, comments not counted`
@@ -50,7 +50,7 @@ const expiryRule = 'expires_at must be a time such as 2027-01-31T12:00:00Z'
 
 const lineSchema = z.strictObject(
   {
-    name: z.string({ error: nameRule }).regex(API_KEY_NAME, { error: nameRule }),
+    name: z.string({ error: nameRule }).regex(API_KEY_NAME_PATTERN, { error: nameRule }),
     creator_id: z
       .string({ error: creatorRule })
       .regex(/^[1-9]\d{0,18}$/, { error: creatorRule, abort: true })
@@ -64,13 +64,13 @@ const lineSchema = z.strictObject(
 
 type KeyMembers = Readonly<z.output<typeof lineSchema>>
 
-/** A line that the pods read, which is neither empty nor a comment. */
+/** A line of a file that is neither empty nor a comment. */
 export interface ApiKeyLine {
   readonly path: string
   readonly number: number
   /** Its members; `undefined` if they are invalid. */
   readonly members: KeyMembers | undefined
-  /** Why the pods ignore the line: it is invalid, or an earlier line has its name or hash. */
+  /** Why the line is not used: it is invalid, or an earlier line has its name or hash. */
   readonly fault: string | undefined
 }
 
@@ -155,7 +155,7 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line) as unknown
   } catch {
-    return undefined // the error's message contains an excerpt of the line: it is not reported
+    return undefined // not reported: its message quotes the line, which may contain a key
   }
 }
 
@@ -165,6 +165,6 @@ function duplicateFault(
   names: ReadonlySet<string>,
 ): string | undefined {
   if (names.has(key.name)) return 'name must be unique: an earlier line has the same name'
-  if (keys.has(hash)) return 'hash must be unique: an earlier line has the same key'
+  if (keys.has(hash)) return 'hash must be unique: an earlier line has the same hash'
   return undefined
 }

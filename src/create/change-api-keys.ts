@@ -1,5 +1,5 @@
-// An operator's changes to the API keys: adds, lists and revokes keys. Pure, except that new keys
-// and creator ids are random. The list contains only the hashes of keys.
+// The list of API keys as an operator manages it: adds, lists and revokes keys. Pure, except that
+// new keys and creator ids are random. The stored list contains only the hashes of keys.
 import { hash, randomBytes } from 'node:crypto'
 import {
   addLines,
@@ -25,7 +25,7 @@ export interface ListedApiKey {
   readonly name: string
   readonly creator_id: string
   readonly expires_at: string | null
-  /** `ignored`: the pods use an earlier line with its name or its hash. */
+  /** `ignored`: the service uses an earlier line with its name or its hash. */
   readonly state: 'active' | 'expired' | 'ignored'
 }
 
@@ -46,7 +46,7 @@ export function generateCreatorId(): bigint {
 
 /**
  * Adds a key. Returns the new contents; or `exists` if a line has its name, `full` if no document
- * has space, or `unusable` if there are too many lines, so that the pods would ignore the new one.
+ * has space, or `unusable` if there are too many lines, so that the service would ignore the new one.
  */
 export function addApiKey(
   documents: readonly ListDocument[],
@@ -66,7 +66,7 @@ export function addApiKey(
     ...one,
     content: contents.get(one.name) ?? one.content,
   }))
-  const { value } = parseAsPods(changed)
+  const { value } = parseAsService(changed)
   return value.find(key, -Infinity) === undefined ? 'unusable' : contents
 }
 
@@ -84,9 +84,9 @@ interface RevokedKeys {
 }
 
 /**
- * Revokes keys: removes the lines with these names, and lines that would then become valid: copies,
- * which have the same hash under another name, and lines that are ignored because a removed copy
- * has their name. `removed`: hashes that an earlier attempt removed from other documents.
+ * Revokes keys. Removes the lines with these names, their copies (lines with the same hash under
+ * another name, with which the key would still work), and ignored lines with the name of a copy,
+ * which would become valid. `removed`: hashes that an earlier attempt removed from other documents.
  */
 export function revokeApiKeys(
   documents: readonly ListDocument[],
@@ -96,21 +96,21 @@ export function revokeApiKeys(
   const found = new Set<string>()
   const hashes = new Set(removed)
   for (const { line } of linesOf(documents)) {
-    const { name, hash: listed } = fieldsOf(line) ?? {}
+    const { name, hash: lineHash } = fieldsOf(line) ?? {}
     if (typeof name !== 'string' || !names.includes(name)) continue
     found.add(name)
-    if (typeof listed === 'string') hashes.add(listed)
+    if (typeof lineHash === 'string') hashes.add(lineHash)
   }
   const copies = new Set<string>()
   for (const { line } of linesOf(documents)) {
-    const { name, hash: listed } = fieldsOf(line) ?? {}
-    if (typeof name !== 'string' || typeof listed !== 'string') continue
-    if (hashes.has(listed) && !found.has(name)) copies.add(name)
+    const { name, hash: lineHash } = fieldsOf(line) ?? {}
+    if (typeof name !== 'string' || typeof lineHash !== 'string') continue
+    if (hashes.has(lineHash) && !found.has(name)) copies.add(name)
   }
   const used = usedLinesOf(documents)
   const contents = removeLines(documents, (one) => {
-    const { name, hash: listed } = fieldsOf(one.line) ?? {}
-    if (typeof listed === 'string' && hashes.has(listed)) return true
+    const { name, hash: lineHash } = fieldsOf(one.line) ?? {}
+    if (typeof lineHash === 'string' && hashes.has(lineHash)) return true
     if (typeof name !== 'string') return false
     return found.has(name) || (copies.has(name) && !used.has(placeOf(one)))
   })
@@ -118,13 +118,13 @@ export function revokeApiKeys(
   return { contents, found, copies, hashes, creatorIds }
 }
 
-/** The creator ID of each name: from the line that the pods use, or else from the first line. */
+/** The creator ID of each name: from the line in use, or else from the first line. */
 function creatorIdsOf(
   documents: readonly ListDocument[],
   names: ReadonlySet<string>,
 ): ReadonlyMap<string, string> {
   const creatorIds = new Map<string, string>()
-  parseAsPods(documents, ({ members, fault }) => {
+  parseAsService(documents, ({ members, fault }) => {
     if (members === undefined || !names.has(members.name)) return
     const { name, creator_id: creator } = members
     if (fault === undefined || !creatorIds.has(name)) creatorIds.set(name, String(creator))
@@ -134,7 +134,7 @@ function creatorIdsOf(
 
 function usedLinesOf(documents: readonly ListDocument[]): ReadonlySet<string> {
   const used = new Set<string>()
-  parseAsPods(documents, ({ path: document, number, fault }) => {
+  parseAsService(documents, ({ path: document, number, fault }) => {
     if (fault === undefined) used.add(placeOf({ document, number }))
   })
   return used
@@ -144,13 +144,13 @@ function placeOf({ document, number }: Omit<DocumentLine, 'line'>): string {
   return `${document}:${number}`
 }
 
-/** The keys of the list, and one sentence per line that the pods ignore. */
+/** The keys of the list, and one sentence per line that the service ignores. */
 export function listApiKeys(
   documents: readonly ListDocument[],
   nowMs: number,
 ): { readonly keys: readonly ListedApiKey[]; readonly faults: readonly string[] } {
   const keys: ListedApiKey[] = []
-  const { faults } = parseAsPods(documents, ({ members, fault }) => {
+  const { faults } = parseAsService(documents, ({ members, fault }) => {
     if (members === undefined) return
     const { name, creator_id: creatorId, expires_at = null } = members
     const isExpired = expires_at !== null && Date.parse(expires_at) <= nowMs
@@ -163,12 +163,12 @@ export function listApiKeys(
   return { keys, faults }
 }
 
-/** Parses the documents in the order in which the pods read them: sorted by file name. */
-function parseAsPods(documents: readonly ListDocument[], onLine?: (line: ApiKeyLine) => void) {
-  // A Secret `a` is mounted as `a.ndjson`: with the dot, the Secret `a-b` sorts before it.
-  const fileNameOf = ({ name }: ListDocument) => `${name}.`
+/** Parses the documents in the order in which the service reads them: sorted by file name. */
+function parseAsService(documents: readonly ListDocument[], onLine?: (line: ApiKeyLine) => void) {
+  // The Secrets `a` and `a-b` are mounted as `a.ndjson` and `a-b.ndjson`, and `a-b.` sorts first.
+  const sortKeyOf = ({ name }: ListDocument) => `${name}.`
   const files = documents
-    .toSorted((one, other) => (fileNameOf(one) < fileNameOf(other) ? -1 : 1))
+    .toSorted((one, other) => (sortKeyOf(one) < sortKeyOf(other) ? -1 : 1))
     .map(({ name: path, content }) => ({ path, content }))
   return parseApiKeys(files, onLine)
 }

@@ -77,6 +77,6 @@ async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim>
   if (codes === 'stopped') return { kind: 'stopped' }
   if (codes === undefined)
     throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but missing`)
-  await resultOrFailed(deps.codes.deleteBlock(block)) // a block that remains is never read
+  await resultOrFailed(deps.codes.deleteBlock(block)) // if it remains, no claim reads it
   return { kind: 'block', seq, codes }
 }

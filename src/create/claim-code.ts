@@ -1,7 +1,7 @@
 // Claims one code for one link: a conditional insert that reserves the code. After a failure of the
 // store the outcome is unknown until a serial read, unless the store reports that the insert had no
-// effect. Only this file decides the outcome of a claim. For an intent whose link has expired,
-// nothing is claimed: create-link.ts only reads the stored record.
+// effect. Only this file decides the outcome of a claim. A create that is repeated with its
+// Idempotency-Key after its link has expired claims nothing (`replayExpired` in create-link.ts).
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'

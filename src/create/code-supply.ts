@@ -6,10 +6,12 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { type BlockClaim, claimBlock, type ClaimBlockDeps } from './claim-block.ts'
 
-/** A code, or the reason why no code was returned: an empty pool, or an unavailable store. */
+/** Why no code was returned: an empty pool, or an unavailable store. */
+type NoCode = 'pool-empty' | 'store-unavailable'
+
+/** A code, or the reason why none was returned. */
 export type SuppliedCode =
-  | { readonly kind: 'code'; readonly code: string }
-  | { readonly kind: 'pool-empty' | 'store-unavailable' }
+  { readonly kind: 'code'; readonly code: string } | { readonly kind: NoCode }
 
 /** Returns codes, each once. */
 export interface CodeSupply {
@@ -72,15 +74,15 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     claiming = claim()
     claiming.catch(deps.onError)
   }
-  /** Waits for the claim in flight, if any; resolves to `'code'` if it claimed a block. */
-  const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
+  /** Waits for the claim in flight, if any; resolves to `'block'` if it claimed one. */
+  const waitForBlock = async (deadlineMs: number): Promise<'block' | NoCode> => {
     if (claiming === undefined) return lastClaim === 'failed' ? 'store-unavailable' : 'pool-empty'
     const waiter = Promise.withResolvers<'failed'>()
     waiters.add(waiter)
     try {
       const block = Promise.race([claiming, waiter.promise])
       const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, timeoutError)
-      if (kind === 'block') return 'code'
+      if (kind === 'block') return kind
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {
       if (error instanceof StoreError) return 'store-unavailable'
@@ -97,7 +99,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const takeWhenAvailable = async (deadlineMs: number): Promise<SuppliedCode> => {
     for (;;) {
       const kind = await waitForBlock(deadlineMs)
-      if (kind !== 'code') return { kind }
+      if (kind !== 'block') return { kind }
       const taken = takeNow()
       if (taken !== undefined) return taken
     }

@@ -7,9 +7,9 @@ import { createMemoryIntentStore } from '../../test/kit/stores/memory-intent-sto
 import { createMemoryLinkStore } from '../../test/kit/stores/memory-link-store.ts'
 import {
   CREATE_MS_MAX,
-  createLinkCreator,
+  createBoundedCreate,
   type CreateOutcome,
-  type LinkCreatorDeps,
+  type BoundedCreateDeps,
 } from './create-link.ts'
 
 beforeEach(() => {
@@ -33,10 +33,10 @@ const request = {
   idempotencyKey: undefined,
 }
 
-function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
+function boundedCreateOf(change: Partial<BoundedCreateDeps> = {}) {
   const errors: unknown[] = []
   const stored: string[] = []
-  const create = createLinkCreator({
+  const create = createBoundedCreate({
     links: createMemoryLinkStore(),
     intents: createMemoryIntentStore(Date.now),
     supply: { take: () => ({ kind: 'pool-empty' }) },
@@ -57,7 +57,7 @@ test('a create times out on a hung store; its delayed result invalidates caches'
   const hung = Promise.withResolvers<undefined>()
   const insertIfAbsent = ({ writerId }: Link) => hung.promise.then(() => writerId)
   const links = { ...createMemoryLinkStore(), insertIfAbsent }
-  const { create, stored } = linkCreatorOf({ links })
+  const { create, stored } = boundedCreateOf({ links })
   const outcomes: CreateOutcome[] = []
   void create(request).then((outcome) => outcomes.push(outcome))
   await advance(2799)
@@ -76,20 +76,20 @@ test('while the store is unavailable no call is sent and no code is taken', asyn
   const take = () => {
     throw new Error('a code was taken')
   }
-  const { create } = linkCreatorOf({ links, supply: { take }, isStoreAvailable: () => false })
+  const { create } = boundedCreateOf({ links, supply: { take }, isStoreAvailable: () => false })
   expect(await create({ ...request, alias: undefined })).toEqual({ kind: 'not-created' })
 })
 
 test('a defect fails the request, or is reported if it occurs after the response', async () => {
   const hung = Promise.withResolvers<string>()
   const links = { ...createMemoryLinkStore(), insertIfAbsent: () => hung.promise }
-  const { create, errors } = linkCreatorOf({ links })
+  const { create, errors } = boundedCreateOf({ links })
   const early = create(request)
   hung.reject(new TypeError('a defect'))
   await expect(early).rejects.toThrow('a defect')
   expect(errors).toEqual([])
   const delayed = Promise.withResolvers<string>()
-  const other = linkCreatorOf({ links: { ...links, insertIfAbsent: () => delayed.promise } })
+  const other = boundedCreateOf({ links: { ...links, insertIfAbsent: () => delayed.promise } })
   const timedOut = other.create(request)
   await advance(CREATE_MS_MAX)
   expect(await timedOut).toEqual({ kind: 'outcome-unknown' })
@@ -102,13 +102,13 @@ test('a defect that is not an error fails the request with an error', async () =
   const { promise, reject } = Promise.withResolvers<string>()
   reject('a defect')
   const links = { ...createMemoryLinkStore(), insertIfAbsent: () => promise }
-  await expect(linkCreatorOf({ links }).create(request)).rejects.toStrictEqual(
+  await expect(boundedCreateOf({ links }).create(request)).rejects.toStrictEqual(
     new Error('a defect'),
   )
 })
 
 test('a result before the deadline is returned, and no timeout follows', async () => {
-  const { create, errors } = linkCreatorOf()
+  const { create, errors } = boundedCreateOf()
   const outcome = await create(request)
   expect(outcome).toMatchObject({ kind: 'created', link: { code: 'a' } })
   await advance(2 * CREATE_MS_MAX)

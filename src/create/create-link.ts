@@ -24,16 +24,16 @@ export interface CreateRequest {
 }
 
 /**
- * Result of a create. After `outcome-unknown` the link may be stored: a retry with the same
- * Idempotency-Key returns it, a retry without a key may create a second link. After any other
- * result except `created`, this request has stored no link. `not-created`: the store is
- * unavailable, no attempt succeeded by the deadline, or the key's link expired before it was
- * stored. `replayed`: an earlier request with this key has stored the intent.
+ * Result of a create. `outcome-unknown`: the link may have been stored; a retry with the same
+ * Idempotency-Key returns it, a retry without a key may create a second link. All results below it
+ * mean that this request has stored no link. `not-created`: the store is unavailable, no attempt
+ * succeeded by the deadline, or the intent's link expired before it was stored. `replayed`: an
+ * earlier request with this Idempotency-Key has stored the intent.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
-  | { readonly kind: 'alias-taken' | 'key-reused' | 'pool-empty' }
-  | { readonly kind: 'not-created' | 'outcome-unknown' }
+  | { readonly kind: 'outcome-unknown' }
+  | { readonly kind: 'alias-taken' | 'key-reused' | 'pool-empty' | 'not-created' }
 
 /** Dependencies of a create. */
 export interface CreateDeps extends ClaimDeps {
@@ -56,8 +56,8 @@ export const CREATE_MS_MAX = 2800
 /** Codes to try: an alias may have taken a code of the pool, but not this many in a row. */
 const ATTEMPTS_MAX = 10
 
-/** Dependencies of a link creator. */
-export interface LinkCreatorDeps extends CreateDeps {
+/** Dependencies of creates with a bounded response time. */
+export interface BoundedCreateDeps extends CreateDeps {
   /** Whether the store is available; if not, a create fails immediately. @default always */
   readonly isStoreAvailable?: () => boolean
   /** Called with an error (a defect) that occurs after the response. */
@@ -68,8 +68,8 @@ export interface LinkCreatorDeps extends CreateDeps {
  * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is still
  * in flight at that time completes without further retries, so that caches are invalidated.
  */
-export function createLinkCreator(
-  deps: LinkCreatorDeps,
+export function createBoundedCreate(
+  deps: BoundedCreateDeps,
 ): (request: CreateRequest) => Promise<CreateOutcome> {
   const { isStoreAvailable = () => true, onErrorAfterResponse } = deps
   const deadlines = createDeadlineQueue(CREATE_MS_MAX, deps.monotonicMs)
@@ -111,10 +111,10 @@ async function createWithoutKey(
 ): Promise<CreateOutcome> {
   for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts++) {
     if (attempts > 0 && deps.monotonicMs() >= deadlineMs) break
-    const supplied = codeFor(deps, request, deadlineMs)
-    const code = supplied instanceof Promise ? await supplied : supplied
-    if (code.kind !== 'code') return withoutCode(code.kind)
-    const link = newLink(deps, request, code.code)
+    const supplying = codeFor(deps, request, deadlineMs)
+    const supplied = supplying instanceof Promise ? await supplying : supplying
+    if (supplied.kind !== 'code') return withoutCode(supplied.kind)
+    const link = newLink(deps, request, supplied.code)
     const outcome = await claimCode(deps, link, deadlineMs)
     const invalidated = outcome === 'taken' ? undefined : deps.invalidateCaches(link.code)
     if (invalidated !== undefined) await invalidated // no microtask if there is nothing to await
@@ -132,17 +132,17 @@ async function createWithKey(
   const { request, deadlineMs } = given
   const keyHash = keyHashOf(given.key, request.creatorId)
   const bodyHash = bodyHashOf(request)
-  // Read before a code is taken: a replay must not fail because the pool is empty.
+  // Read before a code is obtained: a replay needs none, so an empty pool must not make it fail.
   const reads = createRetries(deadlineMs, deps)
   const found = await reads.run(() => deps.intents.readSerial(keyHash))
   if (found === 'failed') return { kind: 'not-created' }
   let intent: Intent | undefined = found
   let ownWriterId: string | undefined
   if (intent === undefined) {
-    const code = await codeFor(deps, request, deadlineMs)
-    if (code.kind !== 'code') return withoutCode(code.kind)
-    const { writerId, createdAtMs, expiresAtMs } = newLink(deps, request, code.code)
-    const own = { keyHash, bodyHash, code: code.code, writerId, createdAtMs, expiresAtMs }
+    const supplied = await codeFor(deps, request, deadlineMs)
+    if (supplied.kind !== 'code') return withoutCode(supplied.kind)
+    const { code, writerId, createdAtMs, expiresAtMs } = newLink(deps, request, supplied.code)
+    const own = { keyHash, bodyHash, code, writerId, createdAtMs, expiresAtMs }
     ownWriterId = writerId
     const insert = () => deps.intents.insertIfAbsent(own)
     intent = await writeIntent({ deps, keyHash, deadlineMs }, insert, (read) => read === undefined)
@@ -173,9 +173,9 @@ async function completeIntent(
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
-    const code = await deps.supply.take(deadlineMs)
-    if (code.kind !== 'code') return withoutCode(code.kind)
-    const change = { intent, to: code.code }
+    const supplied = await deps.supply.take(deadlineMs)
+    if (supplied.kind !== 'code') return withoutCode(supplied.kind)
+    const change = { intent, to: supplied.code }
     const moved = await writeIntent(
       { deps, keyHash: intent.keyHash, deadlineMs },
       () => deps.intents.move(change),
@@ -190,8 +190,8 @@ async function completeIntent(
 /**
  * Replays an intent whose link has expired: returns the link if it was stored, but stores none,
  * because it would already be expired. This affects only links with a lifetime of one day, because
- * an intent is kept for 25 hours. Until the intent expires, its key must not create a second link;
- * after that, a retry is a new request.
+ * an intent is kept for 25 hours. In this time its key must not create a second link; after that, a
+ * retry is a new request.
  */
 async function replayExpired(
   deps: CreateDeps,
@@ -274,23 +274,23 @@ function linkOf(
 
 /**
  * The hash of the creator and the Idempotency-Key. An intent need not store its creator, because
- * every request that finds the intent has the same creator. No key contains a space, so different
- * pairs are different inputs of the hash.
+ * every request that finds the intent has the same creator. No key contains a space, so two
+ * creators with the same key have different hashes.
  */
 function keyHashOf(key: string, creatorId: bigint | null): string {
   return sha256(creatorId === null ? key : `${creatorId} ${key}`)
 }
 
 /**
- * The hash of the validated body, not of its bytes. Members that a future version adds change it
- * only if present, so that stored hashes remain valid across an upgrade.
+ * The hash of the validated body, not of its bytes. If a later version adds a member,
+ * that member is hashed only if it is present, so that stored hashes stay valid after an upgrade.
  */
 function bodyHashOf(request: CreateRequest): string {
-  const { longUrl, alias = null, ttlDays = null, ...added } = request
-  const others = Object.entries<unknown>(added).filter(
+  const { longUrl, alias = null, ttlDays = null, ...others } = request
+  const laterMembers = Object.entries<unknown>(others).filter(
     ([name, value]) => name !== 'creatorId' && name !== 'idempotencyKey' && value !== undefined,
   )
-  return sha256(JSON.stringify([longUrl, alias, ttlDays, ...others.sort()]))
+  return sha256(JSON.stringify([longUrl, alias, ttlDays, ...laterMembers.sort()]))
 }
 
 function sha256(input: string): string {

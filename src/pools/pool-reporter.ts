@@ -14,7 +14,7 @@ export interface PoolStatus extends ConfiguredMarks {
   readonly pool: string
   readonly level: number
   readonly claimRate: number
-  /** `null` if nothing is claimed. */
+  /** `null` if the claim rate is 0. */
   readonly secondsToEmpty: number | null
 }
 

@@ -1,6 +1,6 @@
-// Skips blocks of a pool after a restore from a backup: blocks that were claimed after the backup
-// are in use, although the restored pool contains them. Can be retried, and killed at any time;
-// concurrent claims, refills and other raises are safe.
+// Skips blocks of a pool after a restore from a backup: links use the blocks that were
+// claimed after the backup, but the restored pool counts these blocks as unclaimed. Can be retried,
+// and killed at any time; concurrent claims, refills and other runs are safe.
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool, RaiseChange } from '../codes/pool.ts'
@@ -9,11 +9,11 @@ import type { Pool, RaiseChange } from '../codes/pool.ts'
 export interface RaisePoolDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial'>
   /**
-   * Sets `claimed` to `to`, and `minted` to at least `to`, if the row still has the counters
-   * `from`. Throws StoreError.
+   * Sets `claimed` to `to`, and `minted` to at least `to`, if its counters are still those
+   * of `from`. Throws StoreError.
    */
   readonly raiseClaimed: (change: RaiseChange) => Promise<void>
-  /** A unique id, which no claim has. */
+  /** Creates a unique id: no claim has the same one. @default randomUUID */
   readonly newWriterId?: () => string
 }
 
@@ -36,5 +36,7 @@ export async function raisePool(
     if (row.claimed >= to) return { before, after: row }
     await raiseClaimed({ pool, from: row, to, writerId: newWriterId() })
   }
-  throw new Error(`the counters of pool ${pool} changed during ${ATTEMPTS_MAX} attempts`)
+  throw new Error(
+    `pool ${pool} not raised: its counters changed in each of ${ATTEMPTS_MAX} attempts`,
+  )
 }

@@ -68,7 +68,7 @@ test('a pool of another secret and an unknown pool are rejected before any write
   const marks = { lowWater: 1000, target: 1000 }
   const other = refillPool({ ...deps, secretFingerprint: 'g' }, marks)
   await expect(other).rejects.toBeInstanceOf(OtherSecretError)
-  await expect(other).rejects.toThrow(/pool default was first filled with another code secret/)
+  await expect(other).rejects.toThrow(/pool default was created with a different code secret/)
   await expect(refillPool({ ...deps, pool: 'none' }, marks)).rejects.toThrow(/unknown pool none/)
   expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
 })

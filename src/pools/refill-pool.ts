@@ -1,5 +1,5 @@
 // Refills a pool: mints blocks (generates their codes), writes them and advances the pool's
-// counter. It may be killed at any time and may run concurrently: a block's number determines its
+// counter `minted`. It may be killed at any time and may run concurrently: a block's number determines its
 // codes, so minting and writing a block a second time changes nothing.
 import { mintBlock } from '../codes/block.ts'
 import type { CodeStore } from '../codes/code-store.ts'
@@ -8,7 +8,7 @@ import { type Pool, type PoolMarks, planRefill } from '../codes/pool.ts'
 import { isReserved } from '../links/reserved.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** The pool was first filled with another secret. */
+/** The pool was created with a different code secret. */
 export class OtherSecretError extends Error {
   override readonly name = 'OtherSecretError'
 }
@@ -18,20 +18,20 @@ export interface RefillDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'putBlock' | 'advanceMinted'>
   readonly pool: string
   readonly permutation: Permutation
-  /** Fingerprint of the permutation's secret; a pool of another secret is rejected. */
+  /** Fingerprint of the permutation's secret; a pool with another fingerprint is rejected. */
   readonly secretFingerprint: string
   readonly metrics: Pick<Metrics, 'codesMinted'>
   readonly signal: AbortSignal
-  /** Called with the pool's row after each advance of its counter. */
+  /** Called with the pool's row after each advance of `minted`. */
   readonly onMinted?: (pool: Pool) => void
 }
 
-/** The maximum number of blocks that are written before the counter is advanced over them. */
+/** The maximum number of blocks that are written before `minted` is advanced past them. */
 const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
- * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row, or
- * early if `signal` aborts. Throws StoreError, after which a rerun is safe, and OtherSecretError.
+ * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its latest
+ * row. Resolves early if `signal` aborts. Throws OtherSecretError, or StoreError: a rerun is safe.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)
@@ -39,10 +39,10 @@ export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Po
   while (pool.minted < wanted && !deps.signal.aborted) {
     const from = pool.minted
     const to = Math.min(wanted, from + BLOCKS_PER_ADVANCE_MAX)
-    const minted = await putBlocks(deps, { pool, from, to })
-    // If another process has advanced the counter, this changes nothing: the blocks are the same.
+    const codesWritten = await putBlocks(deps, { pool, from, to })
+    // Has no effect if another process has advanced `minted`, after it wrote the same blocks.
     pool = await deps.codes.advanceMinted({ pool: deps.pool, from, to })
-    deps.metrics.codesMinted.inc({ pool: deps.pool }, minted)
+    deps.metrics.codesMinted.inc({ pool: deps.pool }, codesWritten)
     deps.onMinted?.(pool)
   }
   return pool
@@ -53,7 +53,7 @@ async function readPool(deps: RefillDeps): Promise<Pool> {
   if (pool === undefined) throw new Error(`unknown pool ${deps.pool}`)
   if (pool.secretFingerprint !== deps.secretFingerprint) {
     throw new OtherSecretError(
-      `pool ${deps.pool} was first filled with another code secret: use that secret`,
+      `pool ${deps.pool} was created with a different code secret: use the original one`,
     )
   }
   return pool

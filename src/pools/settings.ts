@@ -14,7 +14,7 @@ export const codeSecretSetting: Setting<Uint8Array> = {
   schema: z.string().transform((path, context) => {
     const secret = readSecret(path)
     if (secret?.length === SECRET_BYTES) return secret
-    context.addIssue({ code: 'custom', message: 'no secret' })
+    context.addIssue({ code: 'custom', message: 'unreadable, or of another length' })
     return z.NEVER
   }),
 }
@@ -35,6 +35,6 @@ function readSecret(path: string): Buffer | undefined {
   try {
     return readFileSync(path)
   } catch {
-    return undefined // the caller reports it, with the allowed values
+    return undefined // config.ts reports it, with the allowed values
   }
 }

@@ -19,16 +19,16 @@ export interface CodeSlots {
   doubled(onMove: (from: number, to: number) => void): CodeSlots
 }
 
-/** Slots per set: the ways of the table. The first halves of its codes fill one cache line. */
+/** Slots per set (the ways of the table). The first halves of a set's codes fill one cache line. */
 const WAYS = 16
 
-/** The digit of each character of a code, from 1; 0 for all other characters. */
+/** The base-65 digit of each character of codes, from 1; 0 for all other characters. */
 const digits = new Uint8Array(128)
 const characters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-'
 for (let i = 0; i < characters.length; i++) digits[characters.charCodeAt(i)] = i + 1
 
 const BASE = characters.length + 1
-/** Characters in each half of a code: this many fit into a number of 31 bits. */
+/** Characters in each half of a code: this many fit into a 31-bit integer. */
 const HALF = 5
 
 /** Half of a code as a unique number; -1 if it contains a character that no code has. */
@@ -80,7 +80,7 @@ export function createCodeSlots(count: number): CodeSlots {
     doubled(onMove) {
       const larger = createCodeSlots(count * 2)
       for (let slot = 0; slot < count; slot++) {
-        if (highs[slot] === 0) continue // free, although its second half may remain
+        if (highs[slot] === 0) continue // free: only `highs` shows it
         if (larger.select(codeOf(highs[slot] ?? 0, lows[slot] ?? 0))) {
           // No set overflows: each set of the old table is split into two.
           let { first: to } = larger.candidates()

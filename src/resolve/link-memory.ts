@@ -10,7 +10,7 @@ import { type CachedTarget, createTargetTable } from './target-table.ts'
  * Maximum lifetime of a cached link, from the start of its lookup, if another process or a write of
  * unknown outcome may change the link. Also the maximum age of a lookup that another call joins.
  */
-export const HIT_MS_MAX = 4000
+export const SHARED_HIT_MS = 4000
 /**
  * Lifetimes in milliseconds in a process that is the only writer of links, and removes changed
  * links from its memory.
@@ -35,7 +35,7 @@ const OVERHEAD_BYTES = 300
  */
 const COPY_WITHIN = 4096
 /** The maximum number of negative entries. */
-const MISSES_MAX = 20_000
+const NEGATIVES_MAX = 20_000
 
 /** An in-process cache of links. */
 export interface LinkMemory {
@@ -53,9 +53,9 @@ export interface LinkMemory {
 
 /** Creates an empty cache. */
 export function createLinkMemory(options: {
-  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, misses are cached. */
+  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, and negative ones exist. */
   readonly isOnlyWriter: boolean
-  /** Whether a write of unknown outcome may still take effect. @default never */
+  /** Whether a write of unknown outcome may still take effect. @default () => false */
   readonly hasUnknownWrites?: (() => boolean) | undefined
   /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
@@ -64,7 +64,7 @@ export function createLinkMemory(options: {
   const { isOnlyWriter, hasUnknownWrites = () => false, staleMs, random } = options
   const hot = createHotLinks()
   const table = createTargetTable(TABLE_MAX)
-  let misses: LRUCache<string, number> | undefined // the first miss allocates it, at its full size
+  let negatives: LRUCache<string, number> | undefined // the first entry allocates its full size
   const store = (code: string, link: CachedTarget) => {
     hot.delete(code)
     table.put(code, link)
@@ -81,21 +81,21 @@ export function createLinkMemory(options: {
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
       const link = readTable(code, nowMs)
       if (link !== undefined) return link
-      const missedAtMs = misses?.get(code) ?? Infinity
+      const missedAtMs = negatives?.get(code) ?? Infinity
       return missedAtMs <= nowMs && missedAtMs + ONLY_WRITER_MS.miss > nowMs ? null : undefined
     },
     set(code, target, startedMs) {
       if (target === undefined) {
         hot.delete(code)
         table.delete(code) // a deleted link must not be served as stale
-        if (isOnlyWriter) misses ??= new LRUCache({ max: MISSES_MAX })
-        if (!hasUnknownWrites()) misses?.set(code, startedMs)
+        if (isOnlyWriter) negatives ??= new LRUCache({ max: NEGATIVES_MAX })
+        if (!hasUnknownWrites()) negatives?.set(code, startedMs)
         return
       }
-      misses?.delete(code)
+      negatives?.delete(code)
       const { longUrl, expiresAtMs } = target
-      // Jittered, so that links that are cached together are not re-read together.
-      const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : HIT_MS_MAX
+      const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : SHARED_HIT_MS
+      // With jitter, so that links that are cached together are not looked up together later.
       const untilMs = startedMs + msMax * (0.75 + random() / 4)
       store(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },
@@ -109,19 +109,19 @@ export function createLinkMemory(options: {
     extend(code, startedMs) {
       const link = table.get(code)
       const untilMs = startedMs + EXTENSION_MS
-      // A start in the future means that the clock was set back.
+      // Keeps a later end, unless the start is in the future because the clock was set back.
       if (link === undefined || (link.untilMs >= untilMs && link.fromMs <= startedMs)) return
       store(code, { ...link, fromMs: startedMs, untilMs })
     },
     delete(code) {
       hot.delete(code)
       table.delete(code)
-      misses?.delete(code)
+      negatives?.delete(code)
     },
   }
 }
 
-/** Hot links as objects. Hits do not extend lifetimes, so even hot links expire here. */
+/** Hot links as objects. A hit does not extend `untilMs`, so even hot links are looked up later. */
 function createHotLinks(): LRUCache<string, CachedTarget> {
   return new LRUCache({
     maxSize: HOT_BYTES_MAX,

@@ -87,22 +87,22 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
     ): Promise<Target> {
       if (!(fault instanceof StoreError)) throw fault
       const { message, outcome, cause } = fault
-      const unavailable = isCacheUnavailable
+      const noRecord = isCacheUnavailable
         ? new AllTiersUnavailable(message, { outcome, cause })
         : fault
-      if (links.findOnReplica === undefined) throw unavailable
+      if (links.findOnReplica === undefined) throw noRecord
       let link: Link | undefined
       try {
         link = await links.findOnReplica(code)
       } catch (error) {
         replicaCounts.errors.inc()
-        throw error instanceof StoreError ? unavailable : error
+        throw error instanceof StoreError ? noRecord : error
       }
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // A disabled or deleted link: after `fault`, the caller serves no stale target.
-      throw link === undefined ? unavailable : fault
+      // The link is disabled or deleted: after a plain `fault`, the caller serves no stale target.
+      throw link === undefined ? noRecord : fault
     },
   }
 }

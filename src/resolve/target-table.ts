@@ -27,7 +27,7 @@ export interface TargetTable {
    * period that starts in the future is invalid: the clock was set back, so the age is unknown.
    */
   getFresh(code: string, nowMs: number): CachedTarget | undefined
-  /** Reads from the previous to the last read of the target read last; Infinity: none since put. */
+  /** How many reads ago the target of the last read was read before; Infinity: not since `put`. */
   readDistance(): number
   /** The target, regardless of its times. */
   get(code: string): CachedTarget | undefined
@@ -41,7 +41,8 @@ const LENGTH_MAX = 0xffff
 
 /**
  * Numeric fields of each slot, and their count. EXPIRES is NaN for a link that never expires,
- * ALLOWED_BY for a target that no list has allowed. LAST_READ is `reads` at its last read.
+ * ALLOWED_BY for a target that no list has allowed. LAST_READ is the
+ * number of reads of the table at the last read of the target.
  */
 const [READ_AT, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, LAST_READ, FIELDS] = [
   0, 1, 2, 3, 4, 5, 6, 7,
@@ -156,7 +157,7 @@ function withFields(longUrl: string, fields: Float64Array, offset: number): Cach
     readAtMs: fields[offset + READ_AT] ?? 0,
     fromMs: fields[offset + FROM] ?? 0,
     untilMs: fields[offset + UNTIL] ?? 0,
-    // Always set, so that a change does not change the layout of the object.
+    // Present even if undefined: setting it later does not change the object's hidden class.
     allowedBy: Number.isNaN(allowedBy) ? undefined : allowedBy,
   }
 }

@@ -14,7 +14,7 @@ import { monotonicMs } from '../resilience/deadline.ts'
 import { defineRole } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
-import { createLinkCreator } from '../create/create-link.ts'
+import { createBoundedCreate } from '../create/create-link.ts'
 import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { createBatchImporter } from '../transfer/import-batch.ts'
@@ -164,8 +164,8 @@ function attach(given: {
     schema: createBodySchema(ownHosts),
     keys,
     limits: noLimits, // the edge applies them
-    create: createLinkCreator(createDeps),
-    isBlocked: blocked.ofCreates(),
+    create: createBoundedCreate(createDeps),
+    isBlocked: blocked.createCheck(),
     ownHosts,
     reports,
     securityContacts: config.SECURITY_CONTACT,

@@ -2,7 +2,7 @@
 import { type ChangeReporter, createChangeReporter } from '../clients/report-action.ts'
 import { writeLines } from '../clients/write-output.ts'
 import type { ConfigOf } from '../config/config.ts'
-import { API_KEY_NAME, CREATOR_ID_MAX } from '../create/api-keys.ts'
+import { API_KEY_NAME_PATTERN, CREATOR_ID_MAX } from '../create/api-keys.ts'
 import {
   addApiKey,
   generateApiKey,
@@ -135,7 +135,7 @@ function parseKeyArgs(args: Arguments, nowMs: number): KeyRequest {
 }
 
 function checkName(name: string): void {
-  if (API_KEY_NAME.test(name)) return
+  if (API_KEY_NAME_PATTERN.test(name)) return
   const allowed = '1 to 63 of the characters a-z, 0-9 and -, and must not start or end with -'
   throw new UsageError(`NAME must be ${allowed}: it is ${JSON.stringify(name)}`)
 }
@@ -225,7 +225,7 @@ async function revokeKeys(
   }
   const actionOf = () => {
     // A line that pods ignore can have any string as its name, such as a key.
-    const keys = [...revoked, ...copies].filter((name) => API_KEY_NAME.test(name))
+    const keys = [...revoked, ...copies].filter((name) => API_KEY_NAME_PATTERN.test(name))
     const count = revoked.size + copies.size
     return { action: 'key-revoke', keys: keys.slice(0, SUBJECTS_MAX), count } as const
   }

@@ -89,7 +89,7 @@ function serve(config: Config, service: Service, blocked: BlockedChecks): void {
     log,
     baseUrl,
     redirectStatus: config.REDIRECT_STATUS,
-    isBlocked: blocked.ofRedirects(),
+    isBlocked: blocked.redirectCheck(),
     blockedStatus: config.BLOCKED_STATUS,
     servedPaths: new Set(),
   })

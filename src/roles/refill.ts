@@ -34,8 +34,8 @@ export const role = defineRole({
   about:
     'Generates codes until the pool CODE_POOL contains POOL_TARGET codes, and exits. Logs its\n' +
     'progress; the last line has the number of codes. Waits until Cassandra is available. Then\n' +
-    'exits with 1 if it fails repeatedly, and with 3 if the pool was first filled with another\n' +
-    'secret.',
+    'exits with 1 if it fails repeatedly, and with 3 if the pool was created with a different\n' +
+    'code secret.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, signal }) => {

@@ -33,7 +33,7 @@ import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
 import { apiKeysCheck, type ClientKeys, openClientKeys } from '../create/client-keys.ts'
-import { createLinkCreator } from '../create/create-link.ts'
+import { createBoundedCreate } from '../create/create-link.ts'
 import { apiKeyDependentSettings, apiKeySettings } from '../create/settings.ts'
 import { refillPool } from '../pools/refill-pool.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
@@ -250,8 +250,11 @@ function attach(given: AppDeps): Background[] {
     schema: createBodySchema(ownHosts),
     keys,
     limits,
-    create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onTaskError('create-link') }),
-    isBlocked: blocked.ofCreates(),
+    create: createBoundedCreate({
+      ...createDeps,
+      onErrorAfterResponse: onTaskError('create-link'),
+    }),
+    isBlocked: blocked.createCheck(),
     ownHosts,
     reports,
     securityContacts: config.SECURITY_CONTACT,
@@ -269,7 +272,7 @@ function attach(given: AppDeps): Background[] {
     log,
     baseUrl,
     redirectStatus,
-    isBlocked: blocked.ofRedirects(),
+    isBlocked: blocked.redirectCheck(),
     blockedStatus: config.BLOCKED_STATUS,
     servedPaths,
   })

@@ -218,7 +218,7 @@ export async function rejectOtherSecret(machines: ManyMachines): Promise<string>
   const job = machines.startRefill({ pool, target: 3 * BLOCK, secretFile })
   const { exitStatus, stderr } = await withinDeadline('the rejection', job.exited, JOB_MS_MAX)
   const { minted } = await readPool(machines, pool)
-  const isRejected = exitStatus === 3 && stderr.includes('another code secret') && minted === 1
+  const isRejected = exitStatus === 3 && stderr.includes('a different code secret') && minted === 1
   if (isRejected) return stderr.trim()
   throw new Error(`another secret: ${String(exitStatus)}, ${String(minted)} blocks, ${stderr}`)
 }

@@ -33,7 +33,7 @@ export const xdsSettings = {
   ),
   CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: pairsSetting({
     about: 'headers of the stream to the xDS server',
-    allowed: 'name:value pairs separated by commas; names without -bin',
+    allowed: 'name:value pairs separated by commas; names must not end with -bin',
     pair: /^\s*((?!.*-bin\s*:)[0-9a-z_.-]{1,100})\s*:\s*([\x20-\x7e]*?)\s*$/i,
     keyOf: (name) => name.toLowerCase(), // as HTTP/2 requires
     secret: true,

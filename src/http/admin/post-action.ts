@@ -3,7 +3,7 @@
 // API key or its hash: the schema admits only names.
 import { type Request, type Response, Router } from 'express'
 import * as z from 'zod'
-import { API_KEY_NAME, CREATOR_ID_MAX } from '../../create/api-keys.ts'
+import { API_KEY_NAME_PATTERN, CREATOR_ID_MAX } from '../../create/api-keys.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type BodyRule, invalidBody } from '../field-faults.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
@@ -33,7 +33,7 @@ const counted = {
   outcome: z.enum(['success', 'unknown'], error(outcomeAllowed)),
 }
 const keys = z
-  .array(z.string(error(namesAllowed)).regex(API_KEY_NAME, error(namesAllowed)), {
+  .array(z.string(error(namesAllowed)).regex(API_KEY_NAME_PATTERN, error(namesAllowed)), {
     error: namesAllowed,
   })
   .min(1, error(namesAllowed))

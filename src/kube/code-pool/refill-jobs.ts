@@ -24,7 +24,7 @@ const DEADLINE_SECONDS = 3600
 const FAILED_PODS_MAX = 2
 /** Exit code of `refill` for an invalid setting, which a retry does not fix. */
 const EXIT_BAD_SETTING = 2
-/** Exit code of `refill` if the pool was first filled with another secret. */
+/** Exit code of `refill` if the pool was created with a different code secret. */
 export const EXIT_OTHER_SECRET = 3
 
 /** The cached fields of a Job. */

@@ -11,7 +11,7 @@ import type { Link } from '../../links/link.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLinkFinder } from '../find-link.ts'
-import { createBlockedChecks, type ListVersion } from './blocked-checks.ts'
+import { createBlockedChecks, type VersionedList } from './blocked-checks.ts'
 
 const SEED = 20_261_127
 const hosts = ['a.example', 'b.example', 'www.a.example'] as const
@@ -38,7 +38,7 @@ function setUp({ isOnlyWriter }: { readonly isOnlyWriter: boolean }) {
     /** Delays the store's responses until it resolves. */
     delay: Promise.resolve(undefined),
   }
-  let list: ListVersion | undefined
+  let list: VersionedList | undefined
   const fail = () => Promise.reject(new StoreError('unavailable', { outcome: 'not-done' }))
   const nowMs = () => state.nowMs
   const shared = createMemoryLinkCache({ nowMs })
@@ -60,7 +60,7 @@ function setUp({ isOnlyWriter }: { readonly isOnlyWriter: boolean }) {
     isOnlyWriter,
     staleMs: 3_600_000,
   })
-  const isBlocked = createBlockedChecks(() => list, metrics).ofRedirects()
+  const isBlocked = createBlockedChecks(() => list, metrics).redirectCheck()
   return {
     state,
     async setLink(code: string, longUrl: string | undefined) {

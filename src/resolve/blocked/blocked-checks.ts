@@ -1,35 +1,35 @@
-// The checks of creates and redirects against the list of blocked targets that is in use.
+// Checks new links and redirects against the list of blocked targets that is in use.
 import type { BlockedTargets } from '../../links/blocked-targets.ts'
 import type { Target } from '../../links/decide-redirect.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** Creates checks. A check returns whether a target is blocked, and counts it if it is. */
+/** The checks. Those of creates and redirects also count the targets that are blocked. */
 export interface BlockedChecks {
-  /** The check of new links. Imported links are not checked, but their redirects are. */
-  ofCreates(): (longUrl: string) => boolean
+  /** Returns the check of new links. Imported links are not checked, but their redirects are. */
+  createCheck(): (longUrl: string) => boolean
   /**
-   * The check of redirects. If the list allows a target, it stores the version of the list in the
-   * target object. The next check is then usually the comparison of two numbers: a hot link stays
+   * Returns the check of redirects. If the list allows a target, the check stores the version of
+   * the list in the target object. The next check is then usually the comparison of two numbers: a hot link stays
    * in memory as this object, and the cache of targets (../target-table.ts) keeps the version for
    * the next object that it creates. The targets of links never change.
    */
-  ofRedirects(): (target: Target) => boolean
-  /** The check for operators, which is not counted; `undefined` if there are no entries. */
+  redirectCheck(): (target: Target) => boolean
+  /** Whether a target is blocked, for operators: not counted; `undefined` if there are no entries. */
   has(longUrl: string): boolean | undefined
 }
 
 /** A list, with the number of the load that created it: equal numbers mean the same list. */
-export interface ListVersion extends BlockedTargets {
+export interface VersionedList extends BlockedTargets {
   readonly version: number
 }
 
 /** Creates the checks; `current` returns the list in use, `undefined` if it has no entries. */
 export function createBlockedChecks(
-  current: () => ListVersion | undefined,
+  current: () => VersionedList | undefined,
   metrics: Pick<Metrics, 'blocked'>,
 ): BlockedChecks {
   return {
-    ofCreates() {
+    createCheck() {
       const counter = metrics.blocked.labels('create')
       return (longUrl) => {
         if (current()?.has(longUrl) !== true) return false
@@ -37,7 +37,7 @@ export function createBlockedChecks(
         return true
       }
     },
-    ofRedirects() {
+    redirectCheck() {
       const counter = metrics.blocked.labels('redirect')
       return (target) => {
         const list = current()

@@ -17,7 +17,7 @@ export interface BuiltTable {
   readonly faults: readonly string[]
 }
 
-/** Maximum number of entries of all files. */
+/** Maximum number of entries in all files together. */
 export const ENTRIES_MAX = 2_000_000
 /** Maximum number of faulty lines that are recorded, to bound memory. */
 export const FAULTS_MAX = 1000
@@ -30,8 +30,8 @@ const RECORD_BYTES_PER_FILE_BYTE = 1.25
 const NEWLINE = 10
 
 /**
- * Builds a table with this seed; yields between steps. `bytes` is the size of all files, which are
- * read one after the other. Throws an error if there are too many entries.
+ * Builds a table with this seed; yields between steps. `bytes` is the total size of the files, which
+ * are read one after the other. Throws an error if there are too many entries.
  */
 export function* buildBlockedTable(
   files: Iterable<BlockedFile>,

@@ -1,5 +1,5 @@
-// Loads blocked targets from files: small files in the main thread, in steps between which requests
-// are served; large ones in a worker thread, with bounded time and memory.
+// Loads blocked targets from files: if their total size is small, in the main thread, in steps
+// between which requests are served; else in a worker thread, with bounded time and memory.
 import { randomInt } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
@@ -9,10 +9,10 @@ import type { LoadedList } from '../../process/watched-list.ts'
 import { within } from '../../resilience/deadline.ts'
 import { buildBlockedTable, type BuiltTable } from './build-blocked-table.ts'
 
-/** The input of the thread. */
+/** The input of a build, in either thread. */
 export interface BuildTask {
   readonly paths: readonly string[]
-  /** The size of all files. */
+  /** The total size of the files. */
   readonly bytes: number
   readonly seed: number
 }
@@ -26,12 +26,12 @@ export interface BlockedTargetsLoader {
 }
 
 const MIB = 1024 * 1024
-/** Maximum size of all files. */
+/** Maximum total size of the files. */
 export const FILES_BYTES_MAX = 64 * MIB
 /** Files of at least this total size are loaded by a thread. */
 export const THREAD_BYTES_MIN = MIB / 4
-/** Less than LOAD_MS_MAX of watched-list.ts, so that a load never outlives its timeout. */
-const LOAD_MS_MAX = 25_000
+/** Less than LOAD_MS_MAX of watched-list.ts: the thread stops before that load times out. */
+const THREAD_MS_MAX = 25_000
 /**
  * Bound of the thread's heap, which contains neither the files nor the table. If
  * --max-old-space-size is set, V8 applies it to each thread instead of this bound.
@@ -39,7 +39,7 @@ const LOAD_MS_MAX = 25_000
 const HEAP_MB_MAX = 64
 
 /** Creates the loader. */
-export function createBlockedTargetsLoader(msMax = LOAD_MS_MAX): BlockedTargetsLoader {
+export function createBlockedTargetsLoader(msMax = THREAD_MS_MAX): BlockedTargetsLoader {
   const threads = new Set<Worker>()
   let isStopped = false
   const buildInThread = async (task: BuildTask): Promise<BuiltTable> => {
@@ -100,7 +100,7 @@ function resultOf(thread: Worker): Promise<BuiltTable> {
     thread.on('message', resolve)
     thread.on('error', reject)
     thread.on('exit', () => {
-      reject(new Error('the thread stopped without a table'))
+      reject(new Error('the worker thread that loads the files exited before it finished'))
     })
   })
 }

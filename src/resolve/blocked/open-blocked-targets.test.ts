@@ -36,17 +36,17 @@ const blockedCounts = async () =>
 test('without a path, nothing is blocked', async () => {
   const checks = await open(undefined)
   const target: Target = { longUrl: 'https://evil.example/', expiresAtMs: null }
-  expect(checks.ofCreates()(target.longUrl)).toBe(false)
-  expect(checks.ofRedirects()(target)).toBe(false)
+  expect(checks.createCheck()(target.longUrl)).toBe(false)
+  expect(checks.redirectCheck()(target)).toBe(false)
   expect(target.allowedBy).toBeUndefined()
 })
 
 test('each check counts the blocked targets of its route', async () => {
   await writeFile(join(folder, 'list.txt'), 'evil.example\n')
   const checks = await open(folder)
-  expect(checks.ofCreates()('https://evil.example/')).toBe(true)
-  expect(checks.ofCreates()('https://example.com/')).toBe(false)
-  const isBlocked = checks.ofRedirects()
+  expect(checks.createCheck()('https://evil.example/')).toBe(true)
+  expect(checks.createCheck()('https://example.com/')).toBe(false)
+  const isBlocked = checks.redirectCheck()
   const target = { longUrl: 'https://evil.example/', expiresAtMs: null }
   expect([isBlocked(target), isBlocked(target)]).toEqual([true, true])
   expect(await blockedCounts()).toEqual([
@@ -58,7 +58,7 @@ test('each check counts the blocked targets of its route', async () => {
 test('an allowed target is compared once with each version of the list', async () => {
   const path = join(folder, 'list.txt')
   await writeFile(path, 'evil.example\n')
-  const isBlocked = (await open(path)).ofRedirects()
+  const isBlocked = (await open(path)).redirectCheck()
   const target: Target & { longUrl: string } = {
     longUrl: 'https://shop.example/',
     expiresAtMs: null,

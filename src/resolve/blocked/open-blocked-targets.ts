@@ -6,7 +6,7 @@ import type { Stop } from '../../process/stop.ts'
 import { type WatchedListOptions, watchList } from '../../process/watched-list.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { blockedTargetsSetting } from '../settings.ts'
-import { type BlockedChecks, createBlockedChecks, type ListVersion } from './blocked-checks.ts'
+import { type BlockedChecks, createBlockedChecks, type VersionedList } from './blocked-checks.ts'
 import { createBlockedTargetsLoader } from './load-blocked-targets.ts'
 
 export type { BlockedChecks } from './blocked-checks.ts'
@@ -43,7 +43,7 @@ export async function openBlockedTargets(
   const { log, metrics } = deps
   const loader = createBlockedTargetsLoader()
   let loads = 0
-  const { current, stop } = await watchList<ListVersion | undefined>({
+  const { current, stop } = await watchList<VersionedList | undefined>({
     name: 'blocked-targets',
     path,
     suffix: SUFFIX,

@@ -132,7 +132,7 @@ test('a corrected spec replaces a stuck Job', async () => {
 test('the status shows the termination message of a failed Job, which is retried', async () => {
   const failJob = (job: FakeObject) => {
     const { name } = job.metadata
-    const message = '{"level":"info"}\ncurtail: pool n/p was first filled with another code secret'
+    const message = '{"level":"info"}\ncurtail: pool n/p was created with a different code secret'
     const state = { terminated: { exitCode: 3, message } }
     world.fake.store.create(PATHS.pods, {
       metadata: { name: `${name}-x`, labels: { 'batch.kubernetes.io/job-name': name } },
@@ -148,7 +148,7 @@ test('the status shows the termination message of a failed Job, which is retried
   await waitForCondition('p', 'Refilling', 'False BackingOff')
   expect(world.statusOf('p')).toMatchObject({
     failures: 1,
-    lastRefill: { outcome: 'Failed', message: expect.stringContaining('another code secret') },
+    lastRefill: { outcome: 'Failed', message: expect.stringContaining('a different code secret') },
   })
   world.onJob = completeJob
   await waitForCondition('p', 'Ready', 'True LevelSufficient')

@@ -156,7 +156,7 @@ test(
       await codes.claimNext({ pool: 'default', from, writerId: crypto.randomUUID() })
     await waitFor(
       'the rejection',
-      () => JSON.stringify(statusOf('p')).includes('was first filled with another code secret'),
+      () => JSON.stringify(statusOf('p')).includes('was created with a different code secret'),
       WAIT_MS_MAX,
     )
     expect(condition('p', 'Degraded').startsWith('True')).toBe(true)

@@ -126,7 +126,7 @@ describe('a file', () => {
     const logged = () => service.log.find(({ msg }) => msg === 'lines of a list ignored')
     await waitFor('the line of the faults', () => logged() !== undefined)
     expect(logged()?.['first']).toEqual([
-      `${file}:2: hash must be unique: an earlier line has the same key`,
+      `${file}:2: hash must be unique: an earlier line has the same hash`,
       expect.stringContaining(`${file}:3: a line must be a JSON object with the members name,`),
       expect.stringContaining(`${file}:4: a line must be a JSON object with the members name,`),
     ])

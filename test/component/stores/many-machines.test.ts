@@ -171,7 +171,7 @@ describe('a pool of codes', () => {
   test(
     'accepts a refill only with its own code secret',
     async () => {
-      expect(await rejectOtherSecret(machines)).toMatch(/another code secret/)
+      expect(await rejectOtherSecret(machines)).toMatch(/a different code secret/)
     },
     TEST_MS_MAX,
   )
