@@ -1,6 +1,7 @@
 // Unexpected errors: logged, and never revealed to the client.
 import type { NextFunction, Request, Response } from 'express'
 import type { Log } from '../telemetry/log.ts'
+import { requestIdOf } from '../telemetry/request-id.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 
@@ -11,8 +12,7 @@ export function errorHandler(deps: { baseUrl: string; log: Log }) {
       sendNotFound(req, res, deps.baseUrl)
       return
     }
-    const requestId = res.getHeader('X-Request-Id')
-    deps.log.error({ err: error, requestId }, 'request failed')
+    deps.log.error({ err: error, requestId: requestIdOf(req) }, 'request failed')
     if (res.headersSent) {
       next(error) // the listener closes the connection: the response has started
     } else {

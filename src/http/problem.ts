@@ -1,6 +1,7 @@
 // Problem documents (RFC 9457), from one table of types: the error responses for programs. A
 // document never contains a stack trace, a driver's message or a host name.
 import type { ServerResponse } from 'node:http'
+import { requestIdOf } from '../telemetry/request-id.ts'
 
 /** One problem type, as `/problems/{name}` explains it. */
 export interface ProblemType {
@@ -201,10 +202,9 @@ export function problemHeaders(problem: Problem): Record<string, string> {
   }
 }
 
-/** Responds with a problem document and the request id that `res` already has. */
+/** Responds with a problem document, which contains the id of the request. */
 export function sendProblem(res: ServerResponse, problem: Problem, baseUrl: string): void {
-  const requestId = String(res.getHeader('X-Request-Id'))
-  const body = renderProblem(problem, { baseUrl, requestId })
+  const body = renderProblem(problem, { baseUrl, requestId: requestIdOf(res.req) })
   res.writeHead(problemTypes[problem.name].status, {
     ...problemHeaders(problem),
     'Content-Length': Buffer.byteLength(body),

@@ -12,7 +12,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Express } from 'express'
 import { pause } from '../resilience/deadline.ts'
-import { requestIdFrom } from '../telemetry/request-id.ts'
+import { requestIdOf } from '../telemetry/request-id.ts'
 import { OperatorError } from '../process/role.ts'
 import { lingeringClose, DISCARD_MS_MAX } from './lingering-close.ts'
 import { sendNotFound } from './not-found.ts'
@@ -109,13 +109,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       const handle = traceRequests((req, res) => {
         const detail = hostFault(req)
         if (detail !== undefined) {
-          res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
           sendProblem(res, { name: 'bad-request', detail }, baseUrl)
           return
         }
         if (!req.url?.startsWith('/')) req.url = originForm(req.url)
         if (fastPath?.(req, res) === true) return
-        res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
         // What the app does not handle: a path without a handler, a target that Express cannot
         // parse, or an error after the response has started.
         handleInApp(req, res, () => {
@@ -124,10 +122,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         })
       })
       const dispatch = dispatchPipelined(handle)
-      server.off('request', enqueue)
-      server.off('checkContinue', enqueue)
-      server.on('request', dispatch)
-      server.on('checkContinue', dispatch)
+      server.off('request', enqueue).off('checkContinue', enqueue)
+      server.on('request', dispatch).on('checkContinue', dispatch)
       for (const exchange of queued.splice(0)) dispatch(...exchange)
       server.on('checkExpectation', dispatch) // an expectation other than 100-continue is ignored
       server.on('clientError', (error, socket) => {
@@ -150,14 +146,16 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 function hostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   if (headers.host === undefined)
     return httpVersion === '1.1' ? 'An HTTP/1.1 request must have a Host header' : undefined
-  const isHost = (name: string, at: number) =>
-    at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host'
-  const first = rawHeaders.findIndex(isHost)
-  const isOnly = first === rawHeaders.findLastIndex(isHost)
-  return isOnly ? undefined : 'A request must have only one Host header'
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    if (rawHeaders[at]?.length === 4 && rawHeaders[at]?.toLowerCase() === 'host') hosts++
+  return hosts <= 1 ? undefined : 'A request must have only one Host header'
 }
 
-/** The classes of requests and responses; while draining, every response closes its connection. */
+/**
+ * The classes of requests and responses. `writeHead` appends the request's id to an array of
+ * headers, which takes less CPU time than `setHeader`. While draining, it closes the connection.
+ */
 function messageClasses() {
   const draining = { now: false }
   type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
@@ -165,6 +163,9 @@ function messageClasses() {
     override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
       if (draining.now) this.shouldKeepAlive = false
       if (!this.req.complete) boundUnreadBody(this.req, this)
+      const own = typeof reason === 'string' ? headers : reason
+      if (Array.isArray(own)) own.push('X-Request-Id', requestIdOf(this.req))
+      else this.setHeader('X-Request-Id', requestIdOf(this.req))
       if (typeof reason === 'string') return super.writeHead(status, reason, headers)
       return super.writeHead(status, reason)
     }

@@ -1,6 +1,6 @@
 // The mutations of the link cache protocol: each one removes one rule from the dependencies of the
 // real code.
-import { HIT_MS_MAX } from '../../src/resolve/link-memory.ts'
+import { SHARED_HIT_MS } from '../../src/resolve/link-memory.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import { type CacheMutation, HIT } from './cache-processes.ts'
 
@@ -53,7 +53,7 @@ export const countFromResponse: CacheMutation = {
         if (target !== undefined) {
           cached = {
             target: { longUrl: target.longUrl, expiresAtMs: null },
-            untilMs: nowMs() + HIT_MS_MAX,
+            untilMs: nowMs() + SHARED_HIT_MS,
           }
         }
         return target

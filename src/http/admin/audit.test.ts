@@ -58,8 +58,12 @@ async function open(change: Partial<AdminApiDeps> = {}, onChanged = () => true) 
     body: string | null = null,
   ) => {
     const [method = '', path = ''] = request.split(' ')
-    const all = { Authorization: `Bearer ${token}`, 'X-Operator': 'ann', ...headers }
-    const response = await fetch(`${url}/admin${path}`, { method, headers: all, body })
+    const own = { Authorization: `Bearer ${token}`, 'X-Operator': 'ann', 'X-Request-Id': 'r-1' }
+    const response = await fetch(`${url}/admin${path}`, {
+      method,
+      headers: { ...own, ...headers },
+      body,
+    })
     await response.arrayBuffer()
     return response.status
   }
@@ -67,7 +71,8 @@ async function open(change: Partial<AdminApiDeps> = {}, onChanged = () => true) 
 }
 
 const line = (fields: object) => {
-  return { operator: 'ann', address: '127.0.0.1', ...fields, msg: 'operator action' }
+  const client = { operator: 'ann', address: '127.0.0.1', requestId: 'r-1' }
+  return { ...client, ...fields, msg: 'operator action' }
 }
 /** The lines as they are written: without members that are `undefined`. */
 const written = (lines: readonly object[]) => JSON.parse(JSON.stringify(lines)) as unknown
@@ -182,7 +187,8 @@ test.each([
   })
   const { port, lines } = await open({ operations })
   const socket = connect(port, '127.0.0.1')
-  const headers = `Host: localhost\r\nAuthorization: Bearer ${token}\r\nX-Operator: ann\r\n`
+  const client = 'X-Operator: ann\r\nX-Request-Id: r-1\r\n'
+  const headers = `Host: localhost\r\nAuthorization: Bearer ${token}\r\n${client}`
   socket.write(`POST /admin/links/abc/disable HTTP/1.1\r\n${headers}\r\n`)
   await waitFor('the change', () => isStarted)
   socket.destroy()

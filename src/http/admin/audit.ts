@@ -4,6 +4,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Request, RequestHandler, Response } from 'express'
 import { parseCodePath } from '../../links/alias.ts'
+import { requestIdOf } from '../../telemetry/request-id.ts'
 import type { Log } from '../../telemetry/log.ts'
 
 /** The outcome of an action; `cache-unavailable`: the store has confirmed it, the cache has not. */
@@ -36,7 +37,7 @@ export function auditActions(log: Pick<Log, 'info'>): RequestHandler {
   return (req, res, next) => {
     const action = actionOf(req)
     if (action !== undefined) {
-      const fields = { ...action, ...clientOf(req), requestId: res.getHeader('X-Request-Id') }
+      const fields = { ...action, ...clientOf(req), requestId: requestIdOf(req) }
       pending.set(res, ({ outcome, links }) => {
         log.info({ ...fields, links, outcome }, 'operator action')
       })

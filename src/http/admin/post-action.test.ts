@@ -44,7 +44,7 @@ async function open({ address, lists }: { address?: string; lists?: ListPaths } 
   ) => {
     const response = await fetch(`${url}/admin${path}`, {
       method,
-      headers: { 'Content-Type': type, 'X-Operator': 'ann', ...headers },
+      headers: { 'Content-Type': type, 'X-Operator': 'ann', 'X-Request-Id': 'r-1', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     })
     const content = await response.text()
@@ -63,7 +63,7 @@ test.each([
 ])('%j is written as it was reported', async (action) => {
   const { send, lines } = await open()
   expect(await send(action)).toEqual({ status: 204, problem: {}, unset: null })
-  const client = { operator: 'ann', address: '127.0.0.1' }
+  const client = { operator: 'ann', address: '127.0.0.1', requestId: 'r-1' }
   const msg = 'operator action'
   expect(lines).toEqual([{ ...action, ...client, msg }])
 })

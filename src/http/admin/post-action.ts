@@ -4,6 +4,7 @@
 import { type Request, type Response, Router } from 'express'
 import * as z from 'zod'
 import { API_KEY_NAME_PATTERN, CREATOR_ID_MAX } from '../../create/api-keys.ts'
+import { requestIdOf } from '../../telemetry/request-id.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type BodyRule, invalidBody } from '../field-faults.ts'
 import { rejectOtherMethods } from '../method-not-allowed.ts'
@@ -108,8 +109,8 @@ export function actionRoutes(deps: ActionDeps): Router {
       sendProblem(res, read.problem, deps.baseUrl)
       return
     }
-    const requestId = res.getHeader('X-Request-Id')
-    deps.log.info({ ...read.action, ...clientOf(req), requestId }, 'operator action')
+    const fields = { ...read.action, ...clientOf(req), requestId: requestIdOf(req) }
+    deps.log.info(fields, 'operator action')
     const setting = read.action.action.startsWith('key-') ? 'API_KEYS' : 'BLOCKED_TARGETS'
     if (deps.lists !== undefined && deps.lists[setting] === undefined)
       res.set(UNSET_SETTING, setting)

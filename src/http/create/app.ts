@@ -50,7 +50,7 @@ function routesOf(deps: CreateAppDeps): Route[] {
   ]
 }
 
-/** Creates the app. Its listener sets the request id of every response beforehand. */
+/** Creates the app. */
 export function createCreateApp(deps: CreateAppDeps): Express {
   const app = bareApp()
   app.set('etag', false)

@@ -1,6 +1,7 @@
 // GET / and POST /: the home page, and its form for browsers without JavaScript. The rules, the
 // size limit and the outcomes are those of the API.
 import type { Request, Response } from 'express'
+import { setLimitHeaders } from '../limit-requests.ts'
 import type { FormView } from '../pages/home-form.ts'
 import { renderHomePage, type ShownLink } from '../pages/home.ts'
 import { sendPage } from '../pages/send-page.ts'
@@ -28,7 +29,8 @@ export function getHome({ baseUrl, keys }: Pick<CreateRouteDeps, 'baseUrl' | 'ke
 export function postHome(deps: CreateRouteDeps) {
   return async (req: Request, res: Response): Promise<void> => {
     const strings = stringsFor(req)
-    const admission = admitCreate(deps, req, res)
+    const admission = admitCreate(deps, req)
+    setLimitHeaders(res, admission.limited)
     if ('problem' in admission) {
       sendFaultyPage(deps, res, { strings, problem: admission.problem, values: emptyForm })
       return

@@ -6,7 +6,12 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { invalidRequest } from '../field-faults.ts'
 import { bodyTooLarge, jsonType, parseJson, readBody } from '../read-body.ts'
-import type { RequestLimits } from '../limit-requests.ts'
+import {
+  addLimitHeaders,
+  type Limited,
+  type RequestLimits,
+  setLimitHeaders,
+} from '../limit-requests.ts'
 import { admitCreate, type Admission } from './admit-create.ts'
 import { type CreateBody, type createBodySchema, parseCreateBody } from './create-request.ts'
 
@@ -35,14 +40,21 @@ const idempotencyKeySyntax = /^[\x21-\x7e]{1,255}$/
 /** The handler of the route. */
 export function postLink(deps: CreateRouteDeps) {
   return async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    const admission = admitCreate(deps, req, res)
-    const result = await createFromRequest(deps, { req, res, admission })
-    if (result === 'aborted') return
-    if ('problem' in result) {
+    const admission = admitCreate(deps, req)
+    const { limited } = admission
+    try {
+      const result = await createFromRequest(deps, { req, res, admission })
+      if (result === 'aborted') return
+      if (!('problem' in result)) {
+        sendCreated(res, result, limited)
+        return
+      }
+      setLimitHeaders(res, limited)
       deps.metrics.creates.inc({ result: result.problem.name })
       sendProblem(res, result.problem, deps.baseUrl)
-    } else {
-      sendCreated(res, result)
+    } catch (error) {
+      if (!res.headersSent) setLimitHeaders(res, limited)
+      throw error
     }
   }
 }
@@ -64,15 +76,21 @@ async function createFromRequest(
   return createAndRender(deps, { ...parsed.request, creatorId: admission.creatorId })
 }
 
-function sendCreated(res: ServerResponse, { shortUrl, expiresAt, replayed }: CreatedLink): void {
+function sendCreated(
+  res: ServerResponse,
+  { shortUrl, expiresAt, replayed }: CreatedLink,
+  limited: Limited,
+): void {
   const body = JSON.stringify({ short_url: shortUrl, expires_at: expiresAt })
-  res.writeHead(201, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-    Location: shortUrl,
-    'Cache-Control': 'no-store',
-    ...(replayed && { 'Idempotency-Replayed': 'true' }),
-  })
+  const headers = [
+    ...['Content-Type', 'application/json; charset=utf-8'],
+    ...['Content-Length', String(Buffer.byteLength(body))],
+    ...['Location', shortUrl],
+    ...['Cache-Control', 'no-store'],
+  ]
+  if (replayed) headers.push('Idempotency-Replayed', 'true')
+  addLimitHeaders(headers, limited)
+  res.writeHead(201, headers)
   res.end(body)
 }
 

@@ -6,7 +6,7 @@ import { decideRedirect, type Target } from '../../links/decide-redirect.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { requestIdFrom } from '../../telemetry/request-id.ts'
+import { requestIdOf } from '../../telemetry/request-id.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import {
   addLimitHeaders,
@@ -79,9 +79,8 @@ function createResponder(deps: RedirectDeps) {
   const seconds = (status: number) => metrics.requestSeconds.labels('code', String(status))
   const redirected = seconds(redirectStatus)
   const notFound = seconds(404)
-  const send = ({ res, req, startedMs, limited }: Exchange, problem: Problem) => {
+  const send = ({ res, startedMs, limited }: Exchange, problem: Problem) => {
     setLimitHeaders(res, limited)
-    res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
     sendProblem(res, problem, baseUrl)
     seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
   }
@@ -89,23 +88,16 @@ function createResponder(deps: RedirectDeps) {
     /** Redirects, or responds with 404, or with the status for blocked targets. */
     respond(exchange: Exchange, target: Target | undefined, atMs: number) {
       const { req, res, startedMs } = exchange
-      const requestId = requestIdFrom(req.headers['x-request-id'])
       const destination = decideRedirect(target, atMs)
       const blocked = destination !== undefined && isBlocked(destination)
       if (destination !== undefined && !blocked) {
-        sendRedirect(exchange, {
-          target: destination,
-          requestId,
-          status: redirectStatus,
-          nowMs: atMs,
-        })
+        sendRedirect(exchange, { target: destination, status: redirectStatus, nowMs: atMs })
         redirected.observe((performance.now() - startedMs) / 1000)
         return
       }
       const isNotFound = !blocked || blockedStatus === 404
       if (isNotFound) limits.onMiss(req)
       setLimitHeaders(res, exchange.limited)
-      res.setHeader('X-Request-Id', requestId)
       if (blocked) sendBlocked(req, res, { baseUrl, status: blockedStatus })
       else sendNotFound(req, res, baseUrl)
       const counted = isNotFound ? notFound : seconds(blockedStatus)
@@ -125,7 +117,7 @@ function createResponder(deps: RedirectDeps) {
         return
       }
       send(exchange, { name: 'internal', detail: 'The lookup failed' })
-      log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'redirect failed')
+      log.error({ err: error, requestId: requestIdOf(exchange.req) }, 'redirect failed')
     },
   }
 }
@@ -144,7 +136,7 @@ function pathOf(url: string): string {
 
 function sendRedirect(
   { req, res, limited }: Exchange,
-  redirect: { target: Target; requestId: string; status: 301 | 302; nowMs: number },
+  redirect: { target: Target; status: 301 | 302; nowMs: number },
 ): void {
   const { longUrl } = redirect.target
   const body = `Redirecting to ${longUrl}\n`
@@ -163,8 +155,6 @@ function sendRedirect(
     'noindex',
     'Referrer-Policy',
     'no-referrer-when-downgrade',
-    'X-Request-Id',
-    redirect.requestId,
   ]
   addLimitHeaders(headers, limited)
   res.writeHead(redirect.status, headers)
