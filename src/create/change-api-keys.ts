@@ -85,8 +85,8 @@ interface RevokedKeys {
 
 /**
  * Revokes keys. Removes the lines with these names, their copies (lines with the same hash under
- * another name, with which the key would still work), and ignored lines with the name of a copy,
- * which would become valid. `removed`: hashes that an earlier attempt removed from other documents.
+ * another name, with which the key would still work), and the lines that are ignored because a copy
+ * has their name: otherwise they would come into use. `removed`: hashes that an earlier attempt removed from other documents.
  */
 export function revokeApiKeys(
   documents: readonly ListDocument[],

@@ -72,8 +72,8 @@ async function resolveClaim(
     if (stored !== undefined) return resolved(stored.writerId)
     // The first write may still take effect, so the retry must use the same `writerId`.
     if (!(await retries.wait())) break
-    const written = await resultOrOutcome(deps.links.insertIfAbsent(link))
-    if (written !== 'unknown' && written !== 'not-done') return resolved(written)
+    const storedId = await resultOrOutcome(deps.links.insertIfAbsent(link))
+    if (storedId !== 'unknown' && storedId !== 'not-done') return resolved(storedId)
   }
   deps.metrics.claims.inc({ result: 'unknown' })
   return 'unknown'

@@ -80,8 +80,9 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     const waiter = Promise.withResolvers<'failed'>()
     waiters.add(waiter)
     try {
-      const block = Promise.race([claiming, waiter.promise])
-      const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, timeoutError)
+      const claimed = Promise.race([claiming, waiter.promise])
+      const msMax = Math.max(0, deadlineMs - deps.monotonicMs())
+      const kind = await within(msMax, claimed, timeoutError)
       if (kind === 'block') return kind
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {

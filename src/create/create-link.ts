@@ -25,10 +25,11 @@ export interface CreateRequest {
 
 /**
  * Result of a create. `outcome-unknown`: the link may have been stored; a retry with the same
- * Idempotency-Key returns it, a retry without a key may create a second link. All results below it
- * mean that this request has stored no link. `not-created`: the store is unavailable, no attempt
- * succeeded by the deadline, or the intent's link expired before it was stored. `replayed`: an
- * earlier request with this Idempotency-Key has stored the intent.
+ * Idempotency-Key returns it, a retry without a key may create a second link. `alias-taken`,
+ * `key-reused`, `pool-empty` and `not-created` mean that this request has stored no link.
+ * `not-created`: the store is unavailable, no attempt succeeded by the deadline, or the intent's
+ * link expired before it was stored. `replayed`: an earlier request with this Idempotency-Key has
+ * stored the intent.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -66,7 +67,8 @@ export interface BoundedCreateDeps extends CreateDeps {
 
 /**
  * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is still
- * in flight at that time completes without further retries, so that caches are invalidated.
+ * in flight at that time is not canceled: it completes, without further retries, so that it
+ * invalidates the caches.
  */
 export function createBoundedCreate(
   deps: BoundedCreateDeps,
