@@ -1,7 +1,7 @@
 // `npm run bench -- NAME [--json PATH] [--repetitions N] [--seconds N]`: runs one benchmark against
 // its floor, prints a table, and writes all figures as JSON to PATH or after the table. `--links N`
-// sets the number of links of the benchmarks `growth`, `peak` and `redirect`, `--clients N` the number of
-// client addresses of `redirect`.
+// sets the number of links of the benchmarks `growth`, `peak` and `redirect`, `--clients N` the
+// number of client addresses of `redirect`.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchBlocked } from './bench/blocked.ts'

@@ -46,7 +46,7 @@ export function generateCreatorId(): bigint {
 
 /**
  * Adds a key. Returns the new contents; or `exists` if a line has its name, `full` if no document
- * has space, or `unusable` if there are too many lines, so that the service would ignore the new one.
+ * has space, or `unusable` if the service would ignore the new line, because there are too many.
  */
 export function addApiKey(
   documents: readonly ListDocument[],
@@ -86,7 +86,8 @@ interface RevokedKeys {
 /**
  * Revokes keys. Removes the lines with these names, their copies (lines with the same hash under
  * another name, with which the key would still work), and the lines that are ignored because a copy
- * has their name: otherwise they would come into use. `removed`: hashes that an earlier attempt removed from other documents.
+ * has their name: otherwise they would come into use. `removed`: hashes that an earlier attempt
+ * removed from other documents.
  */
 export function revokeApiKeys(
   documents: readonly ListDocument[],

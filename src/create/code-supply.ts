@@ -81,8 +81,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     waiters.add(waiter)
     try {
       const claimed = Promise.race([claiming, waiter.promise])
-      const msMax = Math.max(0, deadlineMs - deps.monotonicMs())
-      const kind = await within(msMax, claimed, timeoutError)
+      const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), claimed, timeoutError)
       if (kind === 'block') return kind
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {

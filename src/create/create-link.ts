@@ -276,8 +276,8 @@ function linkOf(
 
 /**
  * The hash of the creator and the Idempotency-Key. An intent need not store its creator, because
- * every request that finds the intent has the same creator. No key contains a space, so two
- * creators with the same key have different hashes.
+ * every request that finds the intent has the same creator. No key contains a space, so the
+ * same key of another creator has another hash.
  */
 function keyHashOf(key: string, creatorId: bigint | null): string {
   return sha256(creatorId === null ? key : `${creatorId} ${key}`)

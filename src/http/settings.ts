@@ -69,7 +69,7 @@ export const redirectStatusSetting: Setting<301 | 302> = {
 export const publicPortSetting = portSetting('port of the public HTTP server', 8080)
 /** ADMIN_PORT. */
 export const adminPortSetting = portSetting(
-  'port of /livez, /readyz, /metrics and, in standalone, create and ratelimit, the admin API',
+  'port of /livez, /readyz, /metrics and, except in redirect, the admin API',
   9090,
 )
 

@@ -41,7 +41,8 @@ descriptors:
 
   test('is one line for each rule with a burst', () => {
     expect(explain('client')).toEqual([
-      'edge.client with 8 allowance buckets (burst 5, 12 per minute each): 3.267 per second, burst 60',
+      'edge.client with 8 allowance buckets (burst 5, 12 per minute each): 3.267 per second, ' +
+        'burst 60',
     ])
   })
 

@@ -1,5 +1,5 @@
-// Refills a pool: mints blocks (generates their codes), writes them and advances the pool's
-// counter `minted`. It may be killed at any time and may run concurrently: a block's number determines its
+// Refills a pool: mints blocks (generates their codes), writes them and advances the pool's counter
+// `minted`. It may be killed at any time and may run concurrently: a block's number determines its
 // codes, so minting and writing a block a second time changes nothing.
 import { mintBlock } from '../codes/block.ts'
 import type { CodeStore } from '../codes/code-store.ts'

@@ -190,7 +190,7 @@ test('lookups that joined a miss accept a second miss', async () => {
   expect(await Promise.all(joined)).toEqual([undefined, undefined])
 })
 
-test('a lookup that started SHARED_HIT_MS ago is not joined, and its result not cached', async () => {
+test('a lookup that started SHARED_HIT_MS ago is not joined, nor its result cached', async () => {
   const { clock, find, reply, reads } = setUp()
   const slow = find()
   clock.nowMs += SHARED_HIT_MS

@@ -17,7 +17,7 @@ export interface LinkFinder {
 export interface FindDeps extends TierDeps {
   /** Whether no other process writes links: memory then keeps them for longer. */
   readonly isOnlyWriter: boolean
-  /** Whether a write of this process with unknown outcome may still take effect. @default () => false */
+  /** Whether a write of unknown outcome may still take effect. @default () => false */
   readonly hasUnknownWrites?: () => boolean
   /**
    * Maximum age in milliseconds of a stale target that is served while cache and store are both

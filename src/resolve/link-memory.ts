@@ -53,7 +53,7 @@ export interface LinkMemory {
 
 /** Creates an empty cache. */
 export function createLinkMemory(options: {
-  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, and negative ones exist. */
+  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, some are negative. */
   readonly isOnlyWriter: boolean
   /** Whether a write of unknown outcome may still take effect. @default () => false */
   readonly hasUnknownWrites?: (() => boolean) | undefined

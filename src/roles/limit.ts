@@ -58,7 +58,7 @@ const commands = {
       rule: { about: 'only this rule', value: 'PATH' },
       by: {
         about: 'sorts by a count, by default denied',
-        value: 'COUNT',
+        value: 'denied|hits',
         values: ['denied', 'hits'],
       },
       ...jsonFlag,

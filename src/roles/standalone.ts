@@ -243,6 +243,7 @@ function attach(given: AppDeps): Background[] {
     },
     onError: onTaskError('claim-block'),
   })
+  const onErrorAfterResponse = onTaskError('create-link')
   const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, invalidateCaches }
   const ownHosts = http.ownHostsOf(baseUrl, config.OWN_HOSTS)
   const createAppDeps = {
@@ -250,10 +251,7 @@ function attach(given: AppDeps): Background[] {
     schema: createBodySchema(ownHosts),
     keys,
     limits,
-    create: createBoundedCreate({
-      ...createDeps,
-      onErrorAfterResponse: onTaskError('create-link'),
-    }),
+    create: createBoundedCreate({ ...createDeps, onErrorAfterResponse }),
     isBlocked: blocked.createCheck(),
     ownHosts,
     reports,

@@ -29,7 +29,7 @@ test('pairs of metadata and headers are parsed', () => {
 test.each([
   ['CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS', 'no-pair', 'name:value pairs'],
   ['CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS', 'x y:1', 'current value is hidden'],
-  ['CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS', 'Trace-Bin:1', 'without -bin'],
+  ['CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS', 'Trace-Bin:1', 'must not end with -bin'],
   ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES', '67108865', 'from 0 to 67108864'],
   ['XDS_CLIENT_BACKOFF_INITIAL_INTERVAL', '10', 'a duration'],
 ])('%s=%s is rejected', (name, value, problem) => {

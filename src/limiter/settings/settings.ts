@@ -75,7 +75,7 @@ export const limitSettings = {
     'counters are stored only in Redis, not in memcache',
   ),
   DEFAULT_ALGORITHM: choiceSetting(
-    `algorithm of rules that name none; ${defaultAlgorithm.name} if it does not support their limit`,
+    `algorithm of rules that name none; ${defaultAlgorithm.name} if it does not support a limit`,
     algorithms.map(({ name }) => name),
     defaultAlgorithm.name,
   ),

@@ -9,12 +9,12 @@ export interface BlockedChecks {
   createCheck(): (longUrl: string) => boolean
   /**
    * Returns the check of redirects. If the list allows a target, the check stores the version of
-   * the list in the target object. The next check is then usually the comparison of two numbers: a hot link stays
-   * in memory as this object, and the cache of targets (../target-table.ts) keeps the version for
-   * the next object that it creates. The targets of links never change.
+   * the list in the target object. The next check is then usually the comparison of two numbers: a
+   * hot link stays in memory as this object, and the cache of targets (../target-table.ts) keeps
+   * the version for the next object that it creates. The targets of links never change.
    */
   redirectCheck(): (target: Target) => boolean
-  /** Whether a target is blocked, for operators: not counted; `undefined` if there are no entries. */
+  /** Whether a target is blocked; not counted. `undefined` if there are no entries. */
   has(longUrl: string): boolean | undefined
 }
 

@@ -30,8 +30,8 @@ const RECORD_BYTES_PER_FILE_BYTE = 1.25
 const NEWLINE = 10
 
 /**
- * Builds a table with this seed; yields between steps. `bytes` is the total size of the files, which
- * are read one after the other. Throws an error if there are too many entries.
+ * Builds a table with this seed; yields between steps. `bytes` is the total size of the files,
+ * which are read one after the other. Throws an error if there are too many entries.
  */
 export function* buildBlockedTable(
   files: Iterable<BlockedFile>,

@@ -60,7 +60,8 @@ describe('ratelimit-check', () => {
       const run = await check(shipped, ...descriptor, '--allowance', '6,5,13')
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       expect(run.stdout).toContain(
-        'client with 6 allowance buckets (burst 5, 13 per minute each): 51.3 per second, burst 530\n',
+        'client with 6 allowance buckets (burst 5, 13 per minute each): 51.3 per second, ' +
+          'burst 530\n',
       )
       for (const invalid of ['6,5', '0,5,13', '6,5,1000001', 'a']) {
         const failed = await check(shipped, '--allowance', invalid)
