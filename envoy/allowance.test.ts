@@ -47,8 +47,10 @@ test('all buckets together never exceed the rule', () => {
 
 test('a rule that the allowances use up is rejected', () => {
   expect(split(51, 3, 10).limiter).toEqual({ burst: 1, perSecond: 1 })
-  expect(() => split(50, 3, 10)).toThrow(/10 allowances of 5 and 12 per minute leave nothing of 50/)
-  expect(() => split(51, 2, 10)).toThrow(/leave nothing of 51 and 2 per second/)
+  expect(() => split(50, 3, 10)).toThrow(
+    /10 allowance buckets \(burst 5, 12 per minute each\) leave nothing of burst 50/,
+  )
+  expect(() => split(51, 2, 10)).toThrow(/leave nothing of burst 51, 2 per second/)
 })
 
 test('the shipped rules contain the lower rule, and no other change', () => {

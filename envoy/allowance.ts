@@ -45,8 +45,8 @@ export function splitRule(
   const limiter = lowered(buckets)
   if (limiter.burst < 1 || limiter.perSecond < 1) {
     throw new Error(
-      `Cannot split the redirect rule: ${buckets} allowances of ${allowance.burst} and ` +
-        `${allowance.perMinute} per minute leave nothing of ${rule.burst} and ` +
+      `Cannot split the redirect rule: ${buckets} allowance buckets (burst ${allowance.burst}, ` +
+        `${allowance.perMinute} per minute each) leave nothing of burst ${rule.burst}, ` +
         `${rule.perSecond} per second; choose a larger rule or a smaller allowance`,
     )
   }

@@ -26,7 +26,7 @@ const contentAfter = (content: string, added: NewApiKey): string => {
 }
 const parse = (content: string) => parseApiKeys([{ path: 'keys', content }])
 
-test('the pods find each added key by its value only, and the list does not contain it', () => {
+test('the service finds each added key by its value only, and the list does not contain it', () => {
   const names = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/)
   const ids = fc.oneof(fc.bigInt(1n, CREATOR_ID_MAX), fc.constantFrom(1n, CREATOR_ID_MAX))
   fc.assert(
@@ -60,7 +60,7 @@ test('a name exists if any line has it, even a faulty one in another document', 
   expect(addApiKey(documents, newKey('shop-2'))).toBeInstanceOf(Map)
 })
 
-test('a key that does not fit, or that the pods would ignore, is not added', () => {
+test('a key that does not fit, or that the service would ignore, is not added', () => {
   expect(addApiKey([documentOf('', 100)], newKey('shop'))).toBe('full')
   const hash = (at: number) => `sha256:${at.toString(16).padStart(64, '0')}`
   const many = Array.from({ length: 100_000 }, (_, at) =>
@@ -110,7 +110,7 @@ test('the list shows valid lines without their hashes, and the faults of ignored
   expect(faults[0]).toMatch(/^keys:1: /)
 })
 
-test('if several documents have a line with the same name, the pods use the first file', () => {
+test('if several documents have a line with the same name, the service uses the first file', () => {
   const names = ['one.ndjson', 'two.ndjson', 'Secret n/one', 'Secret n/one-2']
   const files = names.map((name) => name.replace(/^Secret n\/(.*)/, '$1.ndjson'))
   for (const [first, second] of [
@@ -134,7 +134,7 @@ const around = fc
   .array(fc.oneof({ arbitrary: ignoredAround, weight: 9 }, anyAround), { maxLength: 4 })
   .map((characters) => characters.join(''))
 
-test('each line that the pods use is listed, and can be revoked', () => {
+test('each line that the service uses is listed, and can be revoked', () => {
   let used = 0
   fc.assert(
     fc.property(around, around, around, (before, after, start) => {

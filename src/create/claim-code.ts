@@ -27,8 +27,8 @@ export interface ClaimDeps extends RetryDeps {
 }
 
 /**
- * Stores `link` if its code is free. The claim succeeded if the stored record has the same
- * `writerId`, even if the store reports that the code is taken: a retry by the driver or an earlier
+ * Stores `link` if its code is free. The claim succeeded if the stored record has the `writerId` of
+ * this write, even if the store reports that the code is taken: a retry by the driver or an earlier
  * attempt may have stored it. Retries stop at `deadlineMs` of the monotonic clock; the store call
  * that is then in flight completes, and may be followed by one read.
  */

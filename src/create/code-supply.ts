@@ -1,5 +1,6 @@
-// The claimed codes of this process, in memory only. The next block is claimed in the background
-// before the current one is used up. Codes that are left when the process stops are lost.
+// The unused codes of the blocks that this process has claimed, in memory only. A create claims one
+// of them (claim-code.ts). The next block is claimed in the background before the current one is
+// used up. Codes that are left when the process stops are lost.
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { type Clock, within } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'

@@ -28,8 +28,7 @@ export interface CreateRequest {
  * Idempotency-Key returns it, a retry without a key may create a second link. `alias-taken`,
  * `key-reused`, `pool-empty` and `not-created` mean that this request has stored no link.
  * `not-created`: the store is unavailable, no attempt succeeded by the deadline, or the intent's
- * link expired before it was stored. `replayed`: an earlier request with this Idempotency-Key has
- * stored the intent.
+ * link expired before it was stored. `replayed`: an earlier request stored the intent.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -48,6 +47,7 @@ export interface CreateDeps extends ClaimDeps {
    * never rejects.
    */
   readonly invalidateCaches: (code: string) => Promise<void> | undefined
+  /** Creates the id of a link's write; not of the process. @default randomUUID */
   readonly newWriterId?: () => string
 }
 
@@ -276,8 +276,8 @@ function linkOf(
 
 /**
  * The hash of the creator and the Idempotency-Key. An intent need not store its creator, because
- * every request that finds the intent has the same creator. No key contains a space, so the
- * same key of another creator has another hash.
+ * every request that finds the intent has the same creator. A client without a creator
+ * cannot send a key that equals `ID KEY` of a creator: no Idempotency-Key contains a space.
  */
 function keyHashOf(key: string, creatorId: bigint | null): string {
   return sha256(creatorId === null ? key : `${creatorId} ${key}`)

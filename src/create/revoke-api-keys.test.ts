@@ -22,7 +22,7 @@ function revoke(...lines: readonly string[]) {
   }
 }
 
-test('is that of the line that the pods use, whatever lines are before and after it', () => {
+test('is that of the line that the service uses, whatever lines are before and after it', () => {
   const lines = [
     lineOf('blog', first, 1n),
     lineOf('shop', first, 2n), // ignored: the key of `blog`
@@ -35,7 +35,7 @@ test('is that of the line that the pods use, whatever lines are before and after
   })
 })
 
-test('is that of the first line of the name if the pods use none', () => {
+test('is that of the first line of the name if the service uses none', () => {
   const lines = [
     lineOf('blog', first, 1n),
     lineOf('docs', second, 2n),
@@ -62,6 +62,6 @@ test('a key is added to a document with space, and the others do not change', ()
   const contents = addApiKey(documents, added)
   if (typeof contents === 'string') throw new Error(contents)
   expect([...contents]).toEqual([['b', `# keys\n${lineOf('shop', second, 2n)}`]])
-  const copy = { ...added, key: first } // the pods use the earlier line with this key
+  const copy = { ...added, key: first } // the service uses the earlier line with this key
   expect(addApiKey(documents, copy)).toBeInstanceOf(Map)
 })

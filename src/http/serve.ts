@@ -153,8 +153,8 @@ function hostFault({ headers, rawHeaders, httpVersion }: IncomingMessage): strin
 }
 
 /**
- * The classes of requests and responses. `writeHead` appends the request's id to an array of
- * headers, which takes less CPU time than `setHeader`. While draining, it closes the connection.
+ * The classes of messages. `writeHead` appends the request's id to an array of headers (always a
+ * new one), which takes less CPU time than `setHeader`; while draining, it closes the connection.
  */
 function messageClasses() {
   const draining = { now: false }

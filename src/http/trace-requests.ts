@@ -2,7 +2,7 @@
 // the fast path or the app. While tracing is off, it adds nothing.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseCodePath } from '../links/alias.ts'
-import { requestIdFrom } from '../telemetry/request-id.ts'
+import { requestIdOf } from '../telemetry/request-id.ts'
 import { type OpenSpan, type Spans, type SpanStart, installedSpans } from '../telemetry/spans.ts'
 
 /** Handles a request. */
@@ -40,8 +40,6 @@ function startSpan(spans: Spans, req: IncomingMessage): OpenSpan | undefined {
 
 function spanStartOf(req: IncomingMessage): SpanStart {
   const method = req.method ?? ''
-  const id = requestIdFrom(req.headers['x-request-id'])
-  req.headers['x-request-id'] = id // the response gets the same id, even if it was generated here
   return {
     name: method,
     attributes: {
@@ -49,7 +47,7 @@ function spanStartOf(req: IncomingMessage): SpanStart {
       'url.scheme': 'http',
       'url.path': pathOf(req),
       'network.protocol.version': req.httpVersion,
-      'http.request.header.x-request-id': [id],
+      'http.request.header.x-request-id': [requestIdOf(req)],
     },
   }
 }

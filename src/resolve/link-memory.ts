@@ -97,13 +97,13 @@ export function createLinkMemory(options: {
       const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : SHARED_HIT_MS
       // With jitter, so that links that are cached together are not looked up together later.
       const untilMs = startedMs + msMax * (0.75 + random() / 4)
-      store(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
+      store(code, { longUrl, expiresAtMs, lookedUpMs: startedMs, fromMs: startedMs, untilMs })
     },
     staleTarget(code, nowMs) {
       const link = table.get(code)
       if (link === undefined) return undefined
       // Too old, or from the future: the clock was set back by at least `staleMs`.
-      if (Math.abs(nowMs - link.readAtMs) >= staleMs) return undefined
+      if (Math.abs(nowMs - link.lookedUpMs) >= staleMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     extend(code, startedMs) {
@@ -121,7 +121,7 @@ export function createLinkMemory(options: {
   }
 }
 
-/** Hot links as objects. A hit does not extend `untilMs`, so even hot links are looked up later. */
+/** Hot links as objects. A hit does not extend `untilMs`: even a hot link is looked up after it. */
 function createHotLinks(): LRUCache<string, CachedTarget> {
   return new LRUCache({
     maxSize: HOT_BYTES_MAX,

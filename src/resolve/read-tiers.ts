@@ -44,7 +44,7 @@ export function createReadTiers(tiers: TierDeps): ReadTiers {
       cached = await cache.lookUp(code)
       cacheCounts.count(cached)
     } catch (error) {
-      cacheCounts.countOrRethrow(error)
+      cacheCounts.countError(error)
     }
     if (cached?.kind === 'hit') return cached.target
     if (cached?.kind === 'negative') return undefined
@@ -87,22 +87,22 @@ function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
     ): Promise<Target> {
       if (!(fault instanceof StoreError)) throw fault
       const { message, outcome, cause } = fault
-      const noRecord = isCacheUnavailable
+      const noRecordError = isCacheUnavailable
         ? new AllTiersUnavailable(message, { outcome, cause })
         : fault
-      if (links.findOnReplica === undefined) throw noRecord
+      if (links.findOnReplica === undefined) throw noRecordError
       let link: Link | undefined
       try {
         link = await links.findOnReplica(code)
       } catch (error) {
         replicaCounts.errors.inc()
-        throw error instanceof StoreError ? noRecord : error
+        throw error instanceof StoreError ? noRecordError : error
       }
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // The link is disabled or deleted: after a plain `fault`, the caller serves no stale target.
-      throw link === undefined ? noRecord : fault
+      // If the record is that of a disabled or deleted link, the caller must serve no stale target.
+      throw link === undefined ? noRecordError : fault
     },
   }
 }
@@ -120,7 +120,7 @@ function createCacheCounts({ metrics: { lookups } }: TierDeps) {
       else counters.count(cached.kind === 'hit' ? cached.target : undefined)
     },
     /** Counts an error; rethrows it unless it is a StoreError. */
-    countOrRethrow(error: unknown) {
+    countError(error: unknown) {
       counters.errors.inc()
       if (!(error instanceof StoreError)) throw error
     },

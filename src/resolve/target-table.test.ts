@@ -6,7 +6,7 @@ import { createTargetTable, type CachedTarget } from './target-table.ts'
 const big = { linksMax: 2 ** 12, targetBytesMax: 2 ** 20 }
 
 function cachedTargetOf(longUrl: string, change: Partial<CachedTarget> = {}): CachedTarget {
-  return { longUrl, expiresAtMs: null, readAtMs: 1000, fromMs: 1000, untilMs: 5000, ...change }
+  return { longUrl, expiresAtMs: null, lookedUpMs: 1000, fromMs: 1000, untilMs: 5000, ...change }
 }
 
 const characters = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-')
@@ -18,7 +18,7 @@ const anyLink = fc.record<CachedTarget>({
     .array(fc.integer({ min: 0x21, max: 0x7e }), { maxLength: 300 })
     .map((codes) => `https://${String.fromCharCode(...codes)}`),
   expiresAtMs: fc.option(fc.integer({ min: 0, max: 4_000_000_000_000 })),
-  readAtMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
+  lookedUpMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   fromMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   untilMs: fc.double({ min: 0, max: 4_000_000_000_000, noNaN: true }),
   allowedBy: fc.option(fc.nat(), { nil: undefined }),
@@ -191,7 +191,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
         expect(links.get(code)).toBeUndefined()
       } else {
         const target = targetOf(i, action === 'put' ? length : before)
-        const link = cachedTargetOf(target, { readAtMs: i, untilMs: i })
+        const link = cachedTargetOf(target, { lookedUpMs: i, untilMs: i })
         links.put(code, link)
         model.set(code, link)
         expect(links.get(code)).toEqual(link)

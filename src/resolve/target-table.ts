@@ -9,7 +9,7 @@ import { createTargetRing } from './target-ring.ts'
 /** A cached target, and when it may be served. Times are Unix milliseconds. */
 export interface CachedTarget extends Target {
   /** Start of the lookup that returned it. */
-  readonly readAtMs: number
+  readonly lookedUpMs: number
   /** Start of the period in which it may be served without a lookup. */
   readonly fromMs: number
   /** End of that period. */
@@ -27,7 +27,10 @@ export interface TargetTable {
    * period that starts in the future is invalid: the clock was set back, so the age is unknown.
    */
   getFresh(code: string, nowMs: number): CachedTarget | undefined
-  /** How many reads ago the target of the last read was read before; Infinity: not since `put`. */
+  /**
+   * The number of reads of this table between the last two reads of the target that was returned
+   * last; Infinity if that was its first read since `put`.
+   */
   readDistance(): number
   /** The target, regardless of its times. */
   get(code: string): CachedTarget | undefined
@@ -44,7 +47,7 @@ const LENGTH_MAX = 0xffff
  * ALLOWED_BY for a target that no list has allowed. LAST_READ is the
  * number of reads of the table at the last read of the target.
  */
-const [READ_AT, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, LAST_READ, FIELDS] = [
+const [LOOKED_UP, FROM, UNTIL, EXPIRES, ALLOWED_BY, POSITION, LAST_READ, FIELDS] = [
   0, 1, 2, 3, 4, 5, 6, 7,
 ] as const
 
@@ -154,7 +157,7 @@ function withFields(longUrl: string, fields: Float64Array, offset: number): Cach
   return {
     longUrl,
     expiresAtMs: Number.isNaN(expiresAtMs) ? null : expiresAtMs,
-    readAtMs: fields[offset + READ_AT] ?? 0,
+    lookedUpMs: fields[offset + LOOKED_UP] ?? 0,
     fromMs: fields[offset + FROM] ?? 0,
     untilMs: fields[offset + UNTIL] ?? 0,
     // Present even if undefined: setting it later does not change the object's hidden class.
@@ -163,7 +166,7 @@ function withFields(longUrl: string, fields: Float64Array, offset: number): Cach
 }
 
 function writeFields(fields: Float64Array, offset: number, link: CachedTarget): void {
-  fields[offset + READ_AT] = link.readAtMs
+  fields[offset + LOOKED_UP] = link.lookedUpMs
   fields[offset + FROM] = link.fromMs
   fields[offset + UNTIL] = link.untilMs
   fields[offset + EXPIRES] = link.expiresAtMs ?? Number.NaN

@@ -165,7 +165,7 @@ function attach(given: {
     keys,
     limits: noLimits, // the edge applies them
     create: createBoundedCreate(createDeps),
-    isBlocked: blocked.createCheck(),
+    isBlocked: blocked.newLinkCheck(),
     ownHosts,
     reports,
     securityContacts: config.SECURITY_CONTACT,

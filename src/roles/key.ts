@@ -224,7 +224,7 @@ async function revokeKeys(
     )
   }
   const actionOf = () => {
-    // A line that pods ignore can have any string as its name, such as a key.
+    // A line that the service ignores can have any string as its name, such as a key.
     const keys = [...revoked, ...copies].filter((name) => API_KEY_NAME_PATTERN.test(name))
     const count = revoked.size + copies.size
     return { action: 'key-revoke', keys: keys.slice(0, SUBJECTS_MAX), count } as const

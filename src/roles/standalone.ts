@@ -252,7 +252,7 @@ function attach(given: AppDeps): Background[] {
     keys,
     limits,
     create: createBoundedCreate({ ...createDeps, onErrorAfterResponse }),
-    isBlocked: blocked.createCheck(),
+    isBlocked: blocked.newLinkCheck(),
     ownHosts,
     reports,
     securityContacts: config.SECURITY_CONTACT,

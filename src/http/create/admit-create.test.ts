@@ -85,4 +85,21 @@ describe.each(Object.entries(routes))('the %s', (name, { path, type, body }) => 
     expect(statuses).toEqual([201, 401, 429])
     expect(counted).toEqual(['shop', undefined, undefined])
   })
+
+  test('a create that fails unexpectedly has the headers of its limit, too', async () => {
+    const limits: RequestLimits = {
+      ...noLimits,
+      onCreate: () => ({
+        headers: { limit: '3', remaining: '2', reset: '1' },
+        problem: undefined,
+      }),
+    }
+    const fail = () => {
+      throw new Error('a defect')
+    }
+    const app = await startCreateApp(fail, { keys: { find, isRequired: false }, limits })
+    stop = () => app.stop()
+    const response = await send(app.url)
+    expect([response.status, response.headers.get('x-ratelimit-remaining')]).toEqual([500, '2'])
+  })
 })

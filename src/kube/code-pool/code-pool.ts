@@ -32,7 +32,7 @@ export interface CodePoolSpec {
   readonly storeName?: string
   /**
    * The code secret: a Secret in the CodePool's namespace with the 32 bytes from which
-   * codes are generated. A pool accepts only the bytes with which it was first filled.
+   * codes are generated. A pool accepts only the bytes with which it was created.
    */
   readonly codeSecret: {
     /** Name of the Secret. */

@@ -3,15 +3,19 @@ import type { BlockedTargets } from '../../links/blocked-targets.ts'
 import type { Target } from '../../links/decide-redirect.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** The checks. Those of creates and redirects also count the targets that are blocked. */
+/** The checks. `newLinkCheck` and `redirectCheck` also count the targets that they block. */
 export interface BlockedChecks {
-  /** Returns the check of new links. Imported links are not checked, but their redirects are. */
-  createCheck(): (longUrl: string) => boolean
   /**
-   * Returns the check of redirects. If the list allows a target, the check stores the version of
-   * the list in the target object. The next check is then usually the comparison of two numbers: a
-   * hot link stays in memory as this object, and the cache of targets (../target-table.ts) keeps
-   * the version for the next object that it creates. The targets of links never change.
+   * Returns a function that returns `true` if the target of a new link is blocked. Imported links
+   * are not checked, but their redirects are.
+   */
+  newLinkCheck(): (longUrl: string) => boolean
+  /**
+   * Returns a function that returns `true` if the target of a redirect is blocked. If the list
+   * allows the target, the function stores the version of the list in the target object. The next
+   * check is then usually the comparison of two numbers: a hot link stays in memory as this object,
+   * and the cache of targets (../target-table.ts) keeps the version for the next object that it
+   * creates. The targets of links never change.
    */
   redirectCheck(): (target: Target) => boolean
   /** Whether a target is blocked; not counted. `undefined` if there are no entries. */
@@ -29,7 +33,7 @@ export function createBlockedChecks(
   metrics: Pick<Metrics, 'blocked'>,
 ): BlockedChecks {
   return {
-    createCheck() {
+    newLinkCheck() {
       const counter = metrics.blocked.labels('create')
       return (longUrl) => {
         if (current()?.has(longUrl) !== true) return false

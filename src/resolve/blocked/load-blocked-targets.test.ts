@@ -110,11 +110,17 @@ test('a thread that takes too long is stopped', async () => {
 
 test('a stop aborts the load in flight, and rejects further ones', async () => {
   const path = await writeLarge(200_000)
-  const loading = loader.load([path])
-  const rejected = expect(loading).rejects.toThrow('exited before it finished')
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  await loader.stop()
-  await rejected
+  const started = Promise.withResolvers<unknown>()
+  subscribe('worker_threads', started.resolve)
+  try {
+    const loading = loader.load([path])
+    const rejected = expect(loading).rejects.toThrow('exited before it finished')
+    await started.promise
+    await loader.stop()
+    await rejected
+  } finally {
+    unsubscribe('worker_threads', started.resolve)
+  }
   await expect(loader.load([path])).rejects.toThrow('stopping')
 })
 

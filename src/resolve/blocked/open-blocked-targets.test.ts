@@ -36,7 +36,7 @@ const blockedCounts = async () =>
 test('without a path, nothing is blocked', async () => {
   const checks = await open(undefined)
   const target: Target = { longUrl: 'https://evil.example/', expiresAtMs: null }
-  expect(checks.createCheck()(target.longUrl)).toBe(false)
+  expect(checks.newLinkCheck()(target.longUrl)).toBe(false)
   expect(checks.redirectCheck()(target)).toBe(false)
   expect(target.allowedBy).toBeUndefined()
 })
@@ -44,8 +44,8 @@ test('without a path, nothing is blocked', async () => {
 test('each check counts the blocked targets of its route', async () => {
   await writeFile(join(folder, 'list.txt'), 'evil.example\n')
   const checks = await open(folder)
-  expect(checks.createCheck()('https://evil.example/')).toBe(true)
-  expect(checks.createCheck()('https://example.com/')).toBe(false)
+  expect(checks.newLinkCheck()('https://evil.example/')).toBe(true)
+  expect(checks.newLinkCheck()('https://example.com/')).toBe(false)
   const isBlocked = checks.redirectCheck()
   const target = { longUrl: 'https://evil.example/', expiresAtMs: null }
   expect([isBlocked(target), isBlocked(target)]).toEqual([true, true])
