@@ -9,7 +9,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryLinkCache } from '../../test/kit/stores/memory-link-cache.ts'
 import { createLinkFinder, type FindDeps } from './find-link.ts'
-import { SHARED_HIT_MS, EXTENSION_MS } from './link-memory.ts'
+import { UNCERTAIN_HIT_MS, EXTENSION_MS } from './link-memory.ts'
 
 const DAY_MS = 86_400_000
 const link = sampleLink({ code: 'code' })
@@ -224,7 +224,7 @@ describe('while store and cache are both unavailable', () => {
   })
 
   test('retries the tiers once a second; serves the target up to its maximum age', async () => {
-    const { calls, clock, find } = await setUpOutage(SHARED_HIT_MS)
+    const { calls, clock, find } = await setUpOutage(UNCERTAIN_HIT_MS)
     calls.length = 0
     for (let ms = 0; ms < EXTENSION_MS; ms += 100) {
       expect(await find()).toMatchObject(target ?? {})
@@ -246,7 +246,7 @@ describe('while store and cache are both unavailable', () => {
   })
 
   test('the reply of a recovered tier replaces the stale target', async () => {
-    const { replies, clock, find } = await setUpOutage(SHARED_HIT_MS)
+    const { replies, clock, find } = await setUpOutage(UNCERTAIN_HIT_MS)
     await find()
     replies.store = disabled
     clock.nowMs += EXTENSION_MS
@@ -265,24 +265,24 @@ describe('while store and cache are both unavailable', () => {
       },
     ],
   ])('no stale target is served if %s', async (_, change) => {
-    const setup = await setUpOutage(SHARED_HIT_MS)
+    const setup = await setUpOutage(UNCERTAIN_HIT_MS)
     if (setup.replies.cache === 'unavailable') await setup.sharedCache.invalidate('code')
     change(setup)
     await expect(setup.find()).rejects.toBeInstanceOf(StoreError)
   })
 
   test('a replica without the link does not prevent the redirect', async () => {
-    const { replies, find } = await setUpOutage(SHARED_HIT_MS)
+    const { replies, find } = await setUpOutage(UNCERTAIN_HIT_MS)
     replies.replica = undefined
     expect(await find()).toMatchObject(target ?? {})
   })
 
   test('no stale target is served after its expiry or after staleMs, or if that is 0', async () => {
-    const expiring = { ...link, expiresAtMs: 1_790_000_000_000 + SHARED_HIT_MS }
+    const expiring = { ...link, expiresAtMs: 1_790_000_000_000 + UNCERTAIN_HIT_MS }
     for (const setup of [
-      await setUpOutage(SHARED_HIT_MS, { stored: expiring }),
+      await setUpOutage(UNCERTAIN_HIT_MS, { stored: expiring }),
       await setUpOutage(60_000, { staleMs: 60_000 }),
-      await setUpOutage(SHARED_HIT_MS, { staleMs: 0 }),
+      await setUpOutage(UNCERTAIN_HIT_MS, { staleMs: 0 }),
     ]) {
       await expect(setup.find()).rejects.toBeInstanceOf(StoreError)
       expect(await setup.countsOf()).toMatchObject({ 'stale hit': 0 })

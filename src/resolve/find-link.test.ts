@@ -6,7 +6,7 @@ import type { Link } from '../links/link.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createLinkFinder } from './find-link.ts'
-import { SHARED_HIT_MS, ONLY_WRITER_MS } from './link-memory.ts'
+import { UNCERTAIN_HIT_MS, ONLY_WRITER_MS } from './link-memory.ts'
 
 interface PendingRead {
   readonly code: string
@@ -63,7 +63,7 @@ test('a link that was found is returned from memory synchronously', async () => 
 test('the lifetime of a link starts with the lookup, and reads do not extend it', async () => {
   const { clock, find, reply, reads } = setUp()
   const found = find()
-  clock.nowMs += SHARED_HIT_MS - 1 // the store is slow
+  clock.nowMs += UNCERTAIN_HIT_MS - 1 // the store is slow
   reply(link)
   await found
   expect(find()).toMatchObject(target ?? {})
@@ -73,7 +73,7 @@ test('the lifetime of a link starts with the lookup, and reads do not extend it'
 })
 
 test('the lifetime of a link is at most 4 s, and jittered', async () => {
-  expect(SHARED_HIT_MS).toBe(4000)
+  expect(UNCERTAIN_HIT_MS).toBe(4000)
   for (const [random, lifeMs] of [
     [0, 3000],
     [0.5, 3500],
@@ -190,10 +190,10 @@ test('lookups that joined a miss accept a second miss', async () => {
   expect(await Promise.all(joined)).toEqual([undefined, undefined])
 })
 
-test('a lookup that started SHARED_HIT_MS ago is not joined, nor its result cached', async () => {
+test('a lookup that started UNCERTAIN_HIT_MS ago is not joined nor its result cached', async () => {
   const { clock, find, reply, reads } = setUp()
   const slow = find()
-  clock.nowMs += SHARED_HIT_MS
+  clock.nowMs += UNCERTAIN_HIT_MS
   const next = find()
   expect(reads).toHaveLength(2)
   reply(link) // the slow one

@@ -3,7 +3,7 @@
 // checks `expiresAtMs`.
 import type { Target } from '../links/decide-redirect.ts'
 import { createReadTiers, AllTiersUnavailable, type TierDeps } from './read-tiers.ts'
-import { createLinkMemory, SHARED_HIT_MS } from './link-memory.ts'
+import { createLinkMemory, UNCERTAIN_HIT_MS } from './link-memory.ts'
 
 /** Resolves a code to its target, or to `undefined` if the code has no link that redirects. */
 export interface LinkFinder {
@@ -40,7 +40,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
   const readTiers = createReadTiers(deps)
   const inFlight = new Map<string, Lookup>()
   const memoryHits = metrics.lookups.labels('memory', 'hit')
-  const negativeHits = metrics.lookups.labels('memory', 'miss') // as in read-tiers.ts
+  const negativeHits = metrics.lookups.labels('memory', 'miss') // it counts as a miss
   const staleHits = metrics.lookups.labels('stale', 'hit')
 
   /** The stale target, if any: memory then serves it for EXTENSION_MS. Counts the lookup. */
@@ -92,7 +92,8 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
         return cached
       }
       const lookup = inFlight.get(code)
-      if (lookup !== undefined && atMs - lookup.startedMs < SHARED_HIT_MS) return join(lookup, code)
+      if (lookup !== undefined && atMs - lookup.startedMs < UNCERTAIN_HIT_MS)
+        return join(lookup, code)
       return lookUp(code, atMs)
     },
     invalidate(code) {

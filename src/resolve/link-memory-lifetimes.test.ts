@@ -1,7 +1,7 @@
 // How long the memory returns links: hot links, which are objects of their own, stale targets and
 // misses.
 import { describe, expect, test } from '@jest/globals'
-import { createLinkMemory, EXTENSION_MS, SHARED_HIT_MS, ONLY_WRITER_MS } from './link-memory.ts'
+import { createLinkMemory, EXTENSION_MS, UNCERTAIN_HIT_MS, ONLY_WRITER_MS } from './link-memory.ts'
 
 const target = { longUrl: 'https://example.com/a', expiresAtMs: null }
 /** A memory whose process is the only writer of links. */
@@ -118,6 +118,6 @@ test('while other processes write links, misses are not cached', () => {
   memory.set('code', undefined, 1000)
   expect(memory.get('code', 1000)).toBeUndefined()
   memory.set('code', target, 1000)
-  expect(memory.get('code', 1000 + SHARED_HIT_MS - 1)).toMatchObject(target)
-  expect(memory.get('code', 1000 + SHARED_HIT_MS)).toBeUndefined()
+  expect(memory.get('code', 1000 + UNCERTAIN_HIT_MS - 1)).toMatchObject(target)
+  expect(memory.get('code', 1000 + UNCERTAIN_HIT_MS)).toBeUndefined()
 })

@@ -1,6 +1,6 @@
 // The memory of links in a process that is the only writer of links.
 import { expect, test } from '@jest/globals'
-import { createLinkMemory, SHARED_HIT_MS, ONLY_WRITER_MS } from './link-memory.ts'
+import { createLinkMemory, UNCERTAIN_HIT_MS, ONLY_WRITER_MS } from './link-memory.ts'
 
 const target = { longUrl: 'https://example.com/a', expiresAtMs: null }
 const memoryOf = (hasUnknownWrites = false, staleMs = 0) =>
@@ -24,8 +24,8 @@ test('while a write may still take effect, links are kept for seconds, and misse
   const memory = memoryOf(true)
   memory.set('code', target, 0)
   memory.set('missing', undefined, 0)
-  expect(memory.get('code', SHARED_HIT_MS - 1)).toMatchObject(target)
-  expect([memory.get('code', SHARED_HIT_MS), memory.get('missing', 0)]).toEqual([
+  expect(memory.get('code', UNCERTAIN_HIT_MS - 1)).toMatchObject(target)
+  expect([memory.get('code', UNCERTAIN_HIT_MS), memory.get('missing', 0)]).toEqual([
     undefined,
     undefined,
   ])

@@ -10,7 +10,7 @@ import { type CachedTarget, createTargetTable } from './target-table.ts'
  * Maximum lifetime of a cached link, from the start of its lookup, if another process or a write of
  * unknown outcome may change the link. Also the maximum age of a lookup that another call joins.
  */
-export const SHARED_HIT_MS = 4000
+export const UNCERTAIN_HIT_MS = 4000
 /**
  * Lifetimes in milliseconds in a process that is the only writer of links, and removes changed
  * links from its memory.
@@ -53,7 +53,7 @@ export interface LinkMemory {
 
 /** Creates an empty cache. */
 export function createLinkMemory(options: {
-  /** Whether no other process writes links: entries live for ONLY_WRITER_MS, some are negative. */
+  /** Whether no other process writes links: enables ONLY_WRITER_MS and negative entries. */
   readonly isOnlyWriter: boolean
   /** Whether a write of unknown outcome may still take effect. @default () => false */
   readonly hasUnknownWrites?: (() => boolean) | undefined
@@ -64,7 +64,7 @@ export function createLinkMemory(options: {
   const { isOnlyWriter, hasUnknownWrites = () => false, staleMs, random } = options
   const hot = createHotLinks()
   const table = createTargetTable(TABLE_MAX)
-  let negatives: LRUCache<string, number> | undefined // the first entry allocates its full size
+  let negatives: LRUCache<string, number> | undefined // allocates all its memory when created
   const store = (code: string, link: CachedTarget) => {
     hot.delete(code)
     table.put(code, link)
@@ -94,7 +94,7 @@ export function createLinkMemory(options: {
       }
       negatives?.delete(code)
       const { longUrl, expiresAtMs } = target
-      const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : SHARED_HIT_MS
+      const msMax = isOnlyWriter && !hasUnknownWrites() ? ONLY_WRITER_MS.hit : UNCERTAIN_HIT_MS
       // With jitter, so that links that are cached together are not looked up together later.
       const untilMs = startedMs + msMax * (0.75 + random() / 4)
       store(code, { longUrl, expiresAtMs, lookedUpMs: startedMs, fromMs: startedMs, untilMs })

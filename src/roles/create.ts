@@ -22,7 +22,7 @@ import { apiKeysCheck, type ClientKeys, openClientKeys } from '../create/client-
 import { apiKeyDependentSettings, apiKeySettings, codePoolSetting } from '../create/settings.ts'
 import {
   type BlockedChecks,
-  blockedTargetsCheck,
+  blockedTargetsFiles,
   openBlockedTargets,
 } from '../resolve/blocked/open-blocked-targets.ts'
 import { blockedTargetsSetting } from '../resolve/settings.ts'
@@ -64,7 +64,7 @@ export const role = defineRole({
     'pool CODE_POOL. Serves the admin API if ADMIN_TOKEN is set.',
   settings,
   dependent: [...linkStoreDependentSettings, http.distinctPorts, apiKeyDependentSettings],
-  files: [apiKeysCheck, blockedTargetsCheck],
+  files: [apiKeysCheck, blockedTargetsFiles],
   run: async ({ config }) => {
     const service = await openService({
       role: 'create',
@@ -165,7 +165,7 @@ function attach(given: {
     keys,
     limits: noLimits, // the edge applies them
     create: createBoundedCreate(createDeps),
-    isBlocked: blocked.newLinkCheck(),
+    isBlocked: blocked.linkCreationCheck(),
     ownHosts,
     reports,
     securityContacts: config.SECURITY_CONTACT,

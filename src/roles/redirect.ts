@@ -3,7 +3,7 @@
 import { createLinkFinder } from '../resolve/find-link.ts'
 import {
   type BlockedChecks,
-  blockedTargetsCheck,
+  blockedTargetsFiles,
   openBlockedTargets,
 } from '../resolve/blocked/open-blocked-targets.ts'
 import {
@@ -57,7 +57,7 @@ export const role = defineRole({
     'redirects the links that it has served within STALE_SECONDS.',
   settings,
   dependent: [...linkStoreDependentSettings, http.distinctPorts],
-  files: [blockedTargetsCheck],
+  files: [blockedTargetsFiles],
   run: async ({ config }) => {
     const service = await openService({
       role: 'redirect',

@@ -86,7 +86,7 @@ export const role = defineRole({
   },
   settings,
   dependent: [http.distinctPorts, apiKeyDependentSettings],
-  files: [dataFolder, rateLimitsFile, apiKeysCheck, blockedTargets.blockedTargetsCheck],
+  files: [dataFolder, rateLimitsFile, apiKeysCheck, blockedTargets.blockedTargetsFiles],
   run: async ({ config, args }) => {
     const service = await startService(config)
     if (args.flags.greet) process.stdout.write(greetingOf(service))
@@ -252,7 +252,7 @@ function attach(given: AppDeps): Background[] {
     keys,
     limits,
     create: createBoundedCreate({ ...createDeps, onErrorAfterResponse }),
-    isBlocked: blocked.newLinkCheck(),
+    isBlocked: blocked.linkCreationCheck(),
     ownHosts,
     reports,
     securityContacts: config.SECURITY_CONTACT,

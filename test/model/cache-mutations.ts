@@ -1,6 +1,6 @@
 // The mutations of the link cache protocol: each one removes one rule from the dependencies of the
 // real code.
-import { SHARED_HIT_MS } from '../../src/resolve/link-memory.ts'
+import { UNCERTAIN_HIT_MS } from '../../src/resolve/link-memory.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import { type CacheMutation, HIT } from './cache-processes.ts'
 
@@ -53,7 +53,7 @@ export const countFromResponse: CacheMutation = {
         if (target !== undefined) {
           cached = {
             target: { longUrl: target.longUrl, expiresAtMs: null },
-            untilMs: nowMs() + SHARED_HIT_MS,
+            untilMs: nowMs() + UNCERTAIN_HIT_MS,
           }
         }
         return target

@@ -3,19 +3,19 @@ import type { BlockedTargets } from '../../links/blocked-targets.ts'
 import type { Target } from '../../links/decide-redirect.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** The checks. `newLinkCheck` and `redirectCheck` also count the targets that they block. */
+/** The checks. `linkCreationCheck` and `redirectCheck` also count the targets that they block. */
 export interface BlockedChecks {
   /**
    * Returns a function that returns `true` if the target of a new link is blocked. Imported links
    * are not checked, but their redirects are.
    */
-  newLinkCheck(): (longUrl: string) => boolean
+  linkCreationCheck(): (longUrl: string) => boolean
   /**
    * Returns a function that returns `true` if the target of a redirect is blocked. If the list
    * allows the target, the function stores the version of the list in the target object. The next
-   * check is then usually the comparison of two numbers: a hot link stays in memory as this object,
-   * and the cache of targets (../target-table.ts) keeps the version for the next object that it
-   * creates. The targets of links never change.
+   * check is then usually the comparison of two numbers: frequently used links stay in memory as
+   * this object, and the target table (../target-table.ts), which creates an object for each read,
+   * copies the version to the next object. The targets of links never change.
    */
   redirectCheck(): (target: Target) => boolean
   /** Whether a target is blocked; not counted. `undefined` if there are no entries. */
@@ -33,7 +33,7 @@ export function createBlockedChecks(
   metrics: Pick<Metrics, 'blocked'>,
 ): BlockedChecks {
   return {
-    newLinkCheck() {
+    linkCreationCheck() {
       const counter = metrics.blocked.labels('create')
       return (longUrl) => {
         if (current()?.has(longUrl) !== true) return false

@@ -9,7 +9,7 @@ import type { Stop } from '../../process/stop.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { FILES_BYTES_MAX } from './load-blocked-targets.ts'
-import { blockedTargetsCheck, openBlockedTargets } from './open-blocked-targets.ts'
+import { blockedTargetsFiles, openBlockedTargets } from './open-blocked-targets.ts'
 
 let folder: string
 let stops: Stop[]
@@ -36,7 +36,7 @@ const blockedCounts = async () =>
 test('without a path, nothing is blocked', async () => {
   const checks = await open(undefined)
   const target: Target = { longUrl: 'https://evil.example/', expiresAtMs: null }
-  expect(checks.newLinkCheck()(target.longUrl)).toBe(false)
+  expect(checks.linkCreationCheck()(target.longUrl)).toBe(false)
   expect(checks.redirectCheck()(target)).toBe(false)
   expect(target.allowedBy).toBeUndefined()
 })
@@ -44,8 +44,8 @@ test('without a path, nothing is blocked', async () => {
 test('each check counts the blocked targets of its route', async () => {
   await writeFile(join(folder, 'list.txt'), 'evil.example\n')
   const checks = await open(folder)
-  expect(checks.newLinkCheck()('https://evil.example/')).toBe(true)
-  expect(checks.newLinkCheck()('https://example.com/')).toBe(false)
+  expect(checks.linkCreationCheck()('https://evil.example/')).toBe(true)
+  expect(checks.linkCreationCheck()('https://example.com/')).toBe(false)
   const isBlocked = checks.redirectCheck()
   const target = { longUrl: 'https://evil.example/', expiresAtMs: null }
   expect([isBlocked(target), isBlocked(target)]).toEqual([true, true])
@@ -100,10 +100,10 @@ test('a stop ends the reloads', async () => {
 
 describe('the check of the files', () => {
   const problemsOf = (path: string | undefined) =>
-    blockedTargetsCheck.findProblems({ BLOCKED_TARGETS: path })
+    blockedTargetsFiles.findProblems({ BLOCKED_TARGETS: path })
 
   test('returns no problems for valid files, other files, an absent path or none', async () => {
-    expect(blockedTargetsCheck.names).toEqual(['BLOCKED_TARGETS'])
+    expect(blockedTargetsFiles.names).toEqual(['BLOCKED_TARGETS'])
     await writeFile(join(folder, 'list.txt'), 'evil.example\n')
     await writeFile(join(folder, 'notes.md'), 'com\n')
     for (const path of [folder, join(folder, 'absent'), undefined]) {

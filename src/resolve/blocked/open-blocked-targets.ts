@@ -22,7 +22,7 @@ export interface BlockedTargetsDeps {
 const SUFFIX = '.txt'
 
 /** Validates the files of BLOCKED_TARGETS. */
-export const blockedTargetsCheck = fileSettings(
+export const blockedTargetsFiles = fileSettings(
   { BLOCKED_TARGETS: blockedTargetsSetting },
   async ({ BLOCKED_TARGETS: path }) => {
     const loader = createBlockedTargetsLoader()
