@@ -24,7 +24,7 @@ function unsupported(reason: string): Setting<undefined> {
 
 const NO_EFFECT = 'accepted for compatibility, without effect'
 const ONE_CONNECTION = 'has no effect: one connection carries all calls'
-const ONE_SCRIPT = 'has no effect: the calls of one event-loop turn share a script'
+const ONE_SCRIPT = 'has no effect: the calls of one event-loop turn are sent to Redis together'
 const PARALLEL = 'has no effect: the scripts for the hash slots of a call always run in parallel'
 const NO_WAIT = 'has no effect: startup never waits for Redis'
 
