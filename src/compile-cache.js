@@ -28,7 +28,10 @@ function isEmpty() {
   }
 }
 
-/** Compiles all modules but runs none: the process exits in the first one that would run. */
+/**
+ * Compiles all modules but runs none: the process exits in the first one that would run. If that
+ * fails, this process compiles what it needs itself, and reports the errors of these modules.
+ */
 function compileAll() {
   const root = new URL('..', import.meta.url)
   const modules = globSync('src/**/*.ts', {
@@ -42,6 +45,6 @@ function compileAll() {
   try {
     spawnSync(process.execPath, args, { input, env, stdio: 'pipe', timeout: COMPILE_MS_MAX })
   } catch {
-    // No permission to start a process: this process compiles what it needs itself.
+    // No permission to start a process.
   }
 }

@@ -11,8 +11,8 @@ import { untilSettled } from './until-settled.ts'
 
 /** The number of links, unless a benchmark is given another. */
 export const LINKS = 1_000_000
-/** The most requested tenth of the links. */
-export const CACHED_LINKS = LINKS / 10
+/** The number of links in the cache at first: the most requested tenth. */
+export const cachedLinksOf = (links: number) => Math.ceil(links / 10)
 /** The connections of the load generator. */
 export const CONNECTIONS_MAX = 1024
 const WARM_UP_READS = 200_000
@@ -59,7 +59,7 @@ export async function startService(
   try {
     const { contactPoints, port, localDc } = stack.cassandra
     await fillLinks({ contactPoints, port, localDc, count: links, log })
-    const from = Math.ceil(links / 10)
+    const from = cachedLinksOf(links)
     await fillCache(stack.cache.port, from)
     await readLinks({ contactPoints, port, localDc, from, to: links, reads: WARM_UP_READS })
     await untilSettled(stack.cassandraNodes, log)

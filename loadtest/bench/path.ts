@@ -9,7 +9,7 @@ import { LINK_EXPONENT, type LoadName, type Requests, requestsOf } from './path-
 import { startPathPeer } from './path-peer.ts'
 import { pathReportOf, type PathSpan } from './path-report.ts'
 import {
-  CACHED_LINKS,
+  cachedLinksOf,
   CONNECTIONS_MAX,
   type Contender,
   contenderOf,
@@ -107,7 +107,7 @@ function offersAlone(given: {
 }
 
 function offersOf(seconds: number): Offer[] {
-  const shared = { seconds, cachedLinks: CACHED_LINKS }
+  const shared = { seconds, cachedLinks: cachedLinksOf(LINKS) }
   const withCreates = CREATE_RATES.map((createsPerSecond) => {
     const load = 'nat' as const
     return { load, redirectsPerSecond: REDIRECTS_WITH_CREATES, createsPerSecond, ...shared }

@@ -67,7 +67,7 @@ export interface BoundedCreateDeps extends CreateDeps {
 
 /**
  * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is still
- * in flight at that time is not canceled: it completes, without further retries, so that it
+ * in flight at that time is not cancelled: it completes, without further retries, so that it
  * invalidates the caches.
  */
 export function createBoundedCreate(

@@ -9,8 +9,8 @@ import type { Pool, RaiseChange } from '../codes/pool.ts'
 export interface RaisePoolDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial'>
   /**
-   * Sets `claimed` to `to`, and `minted` to at least `to`, if its counters are still those
-   * of `from`. Throws StoreError.
+   * Sets `claimed` to `to`, and `minted` to at least `to`, if the row's counters are still
+   * those of `from`. Throws StoreError.
    */
   readonly raiseClaimed: (change: RaiseChange) => Promise<void>
   /** Creates a unique id: no claim has the same one. @default randomUUID */
