@@ -15,7 +15,7 @@ function optionalSetting(about: string, allowed: string, fallback: string) {
 /** Settings of `controller`. */
 export const controllerSettings = {
   KUBERNETES_SERVICE_HOST: optionalSetting(
-    'host of the API server, which Kubernetes sets in every pod',
+    'host of the API server; Kubernetes sets this variable in every pod',
     'a host or an address',
     'unset outside a pod',
   ),

@@ -65,7 +65,10 @@ export const xdsSettings = {
     'fraction of the interval that is random; values above 1 count as 1',
     { min: 0, max: 100, fallback: 0.5 },
   ),
-  XDS_CLIENT_BACKOFF_JITTER: flagSetting('whether the time until the next attempt is random', true),
+  XDS_CLIENT_BACKOFF_JITTER: flagSetting(
+    'if false, the interval is not random, whatever XDS_CLIENT_BACKOFF_RANDOM_FACTOR is',
+    true,
+  ),
   XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: integerSetting(
     'maximum size of a response of the xDS server; 0 = 4194304',
     { min: 0, max: 64 * MEBIBYTE, fallback: 0 },

@@ -18,7 +18,8 @@ export interface ClientResponse {
 
 /** The description of LIMIT_CLIENT_HEADERS. */
 export const CLIENT_HEADERS_ABOUT =
-  'whether responses have X-RateLimit-*, and denials also Retry-After and a problem document'
+  "whether responses have Curtail's own X-RateLimit-* headers, and denials also Retry-After and " +
+  'a problem document'
 
 /** The options of the renderer. */
 export interface ResponseOptions {

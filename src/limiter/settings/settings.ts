@@ -34,7 +34,7 @@ export const ruleFileSettings = {
     'config',
   ),
   RUNTIME_IGNOREDOTFILES: flagSetting(
-    'whether names that start with . are ignored; names that start with .. are always ignored',
+    'whether files and folders whose names start with . are ignored; those with .. always are',
     false,
   ),
   RUNTIME_WATCH_ROOT: flagSetting(
@@ -89,7 +89,8 @@ export const limitSettings = {
     false,
   ),
   LOCAL_CACHE_SIZE_IN_BYTES: integerSetting(
-    'memory of the deny cache, which denies calls without Redis; 0 = no deny cache',
+    'memory of the deny cache, which stores exceeded limits and denies further calls without ' +
+      'a command to Redis; 0 = no deny cache',
     { min: 0, max: 999_999_999, fallback: 0 },
   ),
   LIMIT_REPLICAS: integerSetting(
@@ -105,7 +106,8 @@ export const limitSettings = {
 /** Headers and metadata of responses. */
 export const responseSettings = {
   LIMIT_RESPONSE_HEADERS_ENABLED: flagSetting(
-    'whether responses have headers for the limit, the remaining hits and the time of the reset',
+    'whether responses have the headers of envoyproxy/ratelimit, which the next three settings ' +
+      'name',
     false,
   ),
   LIMIT_LIMIT_HEADER: headerSetting('header of the limit', 'RateLimit-Limit'),
@@ -124,7 +126,8 @@ export const responseSettings = {
 /** Which values of requests are shown to operators. */
 export const topValuesSettings = {
   LIMIT_TOP_VALUES: flagSetting(
-    'whether the most denied values of requests are logged, and served at /top of the debug port',
+    'whether the descriptor values with the most denied hits are logged, and served at /top of ' +
+      'the debug port',
     true,
   ),
 } as const

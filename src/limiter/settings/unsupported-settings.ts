@@ -22,7 +22,7 @@ function unsupported(reason: string): Setting<undefined> {
   }
 }
 
-const NO_EFFECT = 'accepted for compatibility, without effect'
+const NO_EFFECT = 'has no effect'
 const ONE_CONNECTION = 'has no effect: one connection carries all calls'
 const ONE_SCRIPT = 'has no effect: the calls of one event-loop turn are sent to Redis together'
 const PARALLEL = 'has no effect: the scripts for the hash slots of a call always run in parallel'
@@ -53,7 +53,7 @@ export const ignoredSettings = {
   REDIS_STARTUP_INITIAL_INTERVAL: stringSetting(NO_WAIT, '1s'),
   REDIS_STARTUP_MAX_INTERVAL: stringSetting(NO_WAIT, '30s'),
   REDIS_STARTUP_MAX_ELAPSED_TIME: stringSetting(NO_WAIT, '0'),
-  LOG_FORMAT: stringSetting(`${NO_EFFECT}: the log is JSON lines`, 'json'),
+  LOG_FORMAT: stringSetting(`${NO_EFFECT}: the log always consists of JSON lines`, 'json'),
   PROMETHEUS_MAPPER_YAML: optionalString(`${NO_EFFECT}: the names of the metrics are fixed`),
   USE_DOG_STATSD_MOGRIFIERS: optionalString(`${NO_EFFECT}: statistics are not sent to DogStatsD`),
   MEMCACHE_HOST_PORT: memcache,
