@@ -7,7 +7,10 @@ import { executionAsyncResource } from 'node:async_hooks'
 /** Objects whose hidden class must survive every garbage collection. */
 const kept: object[] = []
 
-/** Keeps one queued object, and thereby its hidden class. Call it once, early in the process. */
+/**
+ * Keeps one queued object, and thereby its hidden class. Call it once, early in the process. With
+ * async hooks, which no role enables, it would make native callbacks slower.
+ */
 export function keepTicksFast(): void {
   process.nextTick(() => kept.push(executionAsyncResource()))
 }

@@ -24,13 +24,9 @@ const hostOf = (name: string, shutDown: () => Promise<void> = () => Promise.reso
 /** A patched client with these hosts; its own functions record their calls. */
 function open(hosts: readonly object[] = [hostOf('a'), hostOf('b')]) {
   const refreshes: (() => void)[] = []
-  const upHosts: Record<string, { isUp: () => boolean }> = {}
   const control = {
     connection: { close: () => steps.push('connection: close()') } as object | null,
-    hosts: {
-      get: (endpoint: string) => upHosts[endpoint],
-      values: () => hosts,
-    },
+    hosts: { values: () => hosts },
     _refresh: () =>
       new Promise<void>((resolve) => {
         refreshes.push(resolve)
@@ -38,9 +34,6 @@ function open(hosts: readonly object[] = [hostOf('a'), hostOf('b')]) {
     _borrowFirstConnection(...given: unknown[]) {
       steps.push(['borrow', this === control, ...given])
       return Promise.resolve()
-    },
-    _setLocalInfo(...given: unknown[]) {
-      steps.push(['local info', this === control, ...given])
     },
     shutdown: () => steps.push('control: shutdown()'),
   }
@@ -59,7 +52,7 @@ function open(hosts: readonly object[] = [hostOf('a'), hostOf('b')]) {
     isClosed: () => isClosed,
   })
   return {
-    ...{ client, control, leakFree, upHosts },
+    ...{ client, control, leakFree },
     /** Completes the shutdown of the driver's client. */
     completeShutdown: () => {
       onShutDown()
@@ -146,21 +139,6 @@ test('an unusable control connection is closed before the next one is opened', a
   steps = []
   await control._borrowFirstConnection(contactPoints)
   expect(steps).toEqual([['borrow', true, contactPoints]])
-})
-
-test('a rediscovered host that is up is kept; one that is down or unknown is replaced', () => {
-  const { control, upHosts } = open()
-  const setLocalInfo = (isInitial: boolean) => {
-    control._setLocalInfo(isInitial, true, { endpoint: 'a' }, 'result')
-    return (steps.pop() as unknown[])[2]
-  }
-  expect(setLocalInfo(true)).toBe(true)
-  upHosts['a'] = { isUp: () => false }
-  expect(setLocalInfo(true)).toBe(true)
-  upHosts['a'] = { isUp: () => true }
-  expect(setLocalInfo(true)).toBe(false)
-  control._setLocalInfo(false, true, { endpoint: 'a' }, 'result')
-  expect(steps).toEqual([['local info', true, false, true, { endpoint: 'a' }, 'result']])
 })
 
 test('a removed host is shut down, and its pool too if it reconnects', () => {

@@ -1,7 +1,6 @@
 // Workaround for cassandra-driver 4.10, which leaks connections that reconnect even after shutdown:
 // those to removed nodes, those to nodes discovered during shutdown, and discarded control
-// connections. When it rediscovers a node after losing all, it also replaces the connections of a
-// node that has come up meanwhile, and requests fail until the new ones are open.
+// connections.
 import type { Client, Host } from 'cassandra-driver'
 import type { Log } from '../../telemetry/log.ts'
 import { serializeRefreshes, type RefreshableControl } from './workaround-concurrent-refresh.ts'
@@ -22,19 +21,9 @@ export interface LeakFreeClient {
 /** The members of the driver's control connection that are patched. */
 interface ControlConnection extends RefreshableControl {
   readonly connection: { close(): unknown } | null
-  readonly hosts: {
-    get(endpoint: string): HostWithPool | undefined
-    values(): readonly HostWithPool[]
-  }
+  readonly hosts: { values(): readonly HostWithPool[] }
   /** Tries the contact points in turn; called a second time if its connection is unusable. */
   _borrowFirstConnection(contactPoints: unknown): Promise<void>
-  /** Stores what `connection` reports of its node; initially, in a new host object. */
-  _setLocalInfo(
-    isInitial: boolean,
-    setsCurrentHost: boolean,
-    connection: { readonly endpoint: string },
-    result: unknown,
-  ): void
   shutdown(): void
 }
 
@@ -71,7 +60,6 @@ export function preventConnectionLeaks(
     control.connection?.close() // unusable; the driver would drop it without closing it
     return borrow(contactPoints)
   }
-  keepConnectedHosts(control)
   client.on('hostRemove', shutDownHost)
   return {
     async shutdown() {
@@ -80,16 +68,6 @@ export function preventConnectionLeaks(
       await client.shutdown()
       await shutDownHosts()
     },
-  }
-}
-
-/** Keeps the host object, and so the connections, of a rediscovered node that is up. */
-function keepConnectedHosts(control: ControlConnection): void {
-  const setLocalInfo = control._setLocalInfo.bind(control)
-  control._setLocalInfo = (isInitial, ...rest) => {
-    const [, { endpoint }] = rest
-    const isUp = control.hosts.get(endpoint)?.isUp() === true
-    setLocalInfo(isInitial && !isUp, ...rest)
   }
 }
 
