@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { POOL_NUMBERS } from '../../../src/codes/block.ts'
 import { QUARANTINE_MS } from '../../../src/links/expiry.ts'
 import type { Link } from '../../../src/links/link.ts'
-import type { LinkStore } from '../../../src/links/link-store.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { OperatorError } from '../../../src/process/role.ts'
 import { StoreError } from '../../../src/resilience/store-error.ts'
@@ -217,7 +216,7 @@ test('metrics count statements and driver calls, without a host or a key', async
   expect(text).not.toContain(node.cluster.contactPoints[0])
 })
 
-const responds = ({ find }: Pick<LinkStore, 'find'>) =>
+const responds = ({ find }: { find: (code: string) => Promise<unknown> }) =>
   find('none').then(
     () => true,
     () => false,
@@ -291,7 +290,7 @@ test('requests to a killed node fail fast; clients reconnect after its restart',
   await waitFor('a response', () => responds(own))
   await waitFor('the client to report the node as up', () => cassandra.isUp())
   const link = sampleLink()
-  const claim = async () => void expect(await own.insertIfAbsent(link)).toBe(link.writerId)
+  const claim = () => expect(own.insertIfAbsent(link)).resolves.toBe(link.writerId)
   // The driver replaces the connections of a rediscovered node: it has none in the meantime.
   await waitFor('a claim', () => responds({ find: claim }))
   expect(new Set(faults)).toEqual(new Set(['unreachable']))
