@@ -119,5 +119,5 @@ async function refill(given: RefillInput): Promise<number> {
 /** The log fields of a pool. */
 function logFieldsOf(row: Pool) {
   const { pool, minted, claimed } = row
-  return { pool, level: levelOf(row), minted, claimed }
+  return { pool, poolLevel: levelOf(row), minted, claimed }
 }

@@ -29,9 +29,16 @@ const planOf = (change: RefillOutcome): RefillPlan => ({
 const fields = { namespace: 'n', pool: 'p', refill: 2 }
 // Without a level: only the level after the refill is known.
 const started = (job: string) => ['refill started', { ...fields, job }]
-const completed = ['refill completed', { ...fields, job: 'j', level: 7, tookMs: 2400 }]
+const completed = ['refill completed', { ...fields, job: 'j', poolLevel: 7, tookMs: 2400 }]
 const deleted = { outcome: 'Failed', job: '', reason: 'JobDeleted', message: 'm' } as const
-const failure = { ...fields, job: '', level: 7, tookMs: 2400, reason: 'JobDeleted', detail: 'm' }
+const failure = {
+  ...fields,
+  job: '',
+  poolLevel: 7,
+  tookMs: 2400,
+  reason: 'JobDeleted',
+  detail: 'm',
+}
 
 test.each([
   [1, {}, [started('j'), completed]],
@@ -132,7 +139,7 @@ test('a start is an event with the level that the refill fills to', async () => 
     [
       [
         'info',
-        { namespace: 'n', pool: 'p', refill: 1, job: jobNameOf(pool, 1), level: 3, fillTo: 9 },
+        { namespace: 'n', pool: 'p', refill: 1, job: jobNameOf(pool, 1), poolLevel: 3, fillTo: 9 },
       ],
     ],
   ])

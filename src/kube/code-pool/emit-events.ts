@@ -12,7 +12,7 @@ import { jobNameOf } from './refill-jobs.ts'
 interface Start {
   readonly refill: number
   readonly job: string
-  readonly level?: number | undefined
+  readonly poolLevel?: number | undefined
   readonly fillTo?: number | undefined
 }
 
@@ -49,12 +49,12 @@ export function emitEvents(
     if (refill > (pool.status?.refills ?? 0)) reportStart({ refill, job })
     metrics.refillJobs.inc({ result: outcome.outcome.toLowerCase() })
     emit(eventOf(outcome))
-    logOutcome(log, { namespace, pool: name, level }, outcome)
+    logOutcome(log, { namespace, pool: name, poolLevel: level }, outcome)
   }
   if (hasStarted(pool, status)) {
     const { refills: refill = 0 } = status
     const start = plan.steps.find((step) => step.kind === 'start')
-    reportStart({ refill, job: jobNameOf(pool, refill), level, fillTo: start?.fillTo })
+    reportStart({ refill, job: jobNameOf(pool, refill), poolLevel: level, fillTo: start?.fillTo })
   }
   const [current, previous] = [degradedOf(status), degradedOf(pool.status)]
   if (current === undefined || current.reason === previous?.reason) return
@@ -71,7 +71,11 @@ function hasStarted({ status: before }: CodePool, { refills = 0, lastRefill }: C
 
 function logOutcome(
   log: Pick<Log, 'info' | 'warn'>,
-  fields: { readonly namespace: string; readonly pool: string; readonly level: number | undefined },
+  fields: {
+    readonly namespace: string
+    readonly pool: string
+    readonly poolLevel: number | undefined
+  },
   { refill, job, outcome, reason, message, startedMs, finishedMs }: RefillOutcome,
 ): void {
   const entry = { ...fields, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }

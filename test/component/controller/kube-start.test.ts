@@ -51,11 +51,11 @@ test('the log reports the start, completion and failure of each refill, with fie
   const fields = { namespace: 'n', pool: 'p' }
   const job = expect.stringMatching(/^p-refill-/)
   expect(world.logged).toEqual([
-    ['info', 'refill started', { ...fields, refill: 1, job, level: 0, fillTo: 5000 }],
+    ['info', 'refill started', { ...fields, refill: 1, job, poolLevel: 0, fillTo: 5000 }],
     [
       'info',
       'refill completed',
-      { ...fields, refill: 1, job, level: 5000, tookMs: expect.any(Number) },
+      { ...fields, refill: 1, job, poolLevel: 5000, tookMs: expect.any(Number) },
     ],
   ])
   world.onJob = finishWith('Failed')
