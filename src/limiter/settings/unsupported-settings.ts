@@ -23,10 +23,10 @@ function unsupported(reason: string): Setting<undefined> {
 }
 
 const NO_EFFECT = 'has no effect'
-const ONE_CONNECTION = 'has no effect: one connection carries all calls'
-const ONE_SCRIPT = 'has no effect: the calls of one event-loop turn are sent to Redis together'
-const PARALLEL = 'has no effect: the scripts for the hash slots of a call always run in parallel'
-const NO_WAIT = 'has no effect: startup never waits for Redis'
+const ONE_CONNECTION = `${NO_EFFECT}: one connection carries all calls`
+const ONE_SCRIPT = `${NO_EFFECT}: the calls of one event-loop turn are sent to Redis together`
+const PARALLEL = `${NO_EFFECT}: the scripts for the hash slots of a call always run in parallel`
+const NO_WAIT = `${NO_EFFECT}: startup never waits for Redis`
 
 const poolSize = integerSetting(ONE_CONNECTION, { min: 1, max: 999_999, fallback: 10 })
 const pipelineLimit = integerSetting(ONE_CONNECTION, { min: 0, max: 999_999, fallback: 0 })
