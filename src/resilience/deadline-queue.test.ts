@@ -105,3 +105,20 @@ test('expireAll() times out all pending calls, not those that their handlers add
   deadlines.expireAll()
   expect(timedOut).toEqual(['first', 'added by the first'])
 })
+
+test('a removed call refers to no other call, and is removed once', () => {
+  const deadlines = createDeadlineQueue(60_000, nowMs)
+  const timedOut: number[] = []
+  const calls = [0, 1, 2].map((n) => deadlines.add(() => timedOut.push(n)))
+  const [first, middle, last] = calls
+  if (first === undefined || middle === undefined || last === undefined) throw new Error('3 calls')
+  for (const call of [middle, first, last]) {
+    expect(deadlines.remove(call)).toBe(true)
+    expect(Object.values(call).filter((value) => typeof value === 'object')).toEqual([call, call])
+    expect(deadlines.remove(call)).toBe(false)
+  }
+  const more = [3, 4, 5].map((n) => deadlines.add(() => timedOut.push(n)))
+  deadlines.remove(more[1] ?? first)
+  expect(deadlines.expireAll()).toBe(2)
+  expect(timedOut).toEqual([3, 5])
+})

@@ -16,10 +16,20 @@ export interface DeadlineQueue {
   expireAll(): number
 }
 
-/** A call in the queue. */
-interface PendingCall {
+/**
+ * A call in a circular list. A removed call has links to itself only, so that it keeps no other
+ * call alive. In a `Set`, removed calls survive minor garbage collections, which take twice as long.
+ */
+class PendingCall {
   readonly deadlineMs: number
   readonly onTimeout: () => void
+  previous: PendingCall = this
+  next: PendingCall = this
+
+  constructor(deadlineMs: number, onTimeout: () => void) {
+    this.deadlineMs = deadlineMs
+    this.onTimeout = onTimeout
+  }
 }
 
 /** A timer that is delayed by more than this indicates that this process was busy or suspended. */
@@ -29,8 +39,8 @@ const runHere: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...args) =>
 
 /** Creates a queue in which each call times out after `ms` milliseconds; `nowMs` is monotonic. */
 export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQueue {
-  /** In the order of their deadlines. */
-  const pending = new Set<PendingCall>()
+  /** The list of the pending calls, in the order of their deadlines, starts and ends here. */
+  const ends = new PendingCall(Infinity, () => undefined)
   let isArmed = false
   /** Whether the due deadlines have been extended, once, because this process stalled. */
   let isExtended = false
@@ -57,40 +67,52 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
       return
     }
     isExtended = false
-    for (const call of pending) {
-      if (call.deadlineMs > nowAtMs) {
-        arm(call.deadlineMs - nowAtMs)
-        return
-      }
-      pending.delete(call)
-      call.onTimeout()
-    }
-    isArmed = false
+    while (ends.next.deadlineMs <= nowAtMs) expire(ends.next)
+    isArmed = ends.next !== ends
+    if (isArmed) arm(ends.next.deadlineMs - nowAtMs)
   }
   const add = (onTimeout: () => void): PendingCall => {
-    const call: PendingCall = {
-      deadlineMs: nowMs() + ms,
-      // The timeout of a traced request is handled in that request's trace.
-      onTimeout: spans?.currentIds() === undefined ? onTimeout : AsyncLocalStorage.bind(onTimeout),
-    }
-    pending.add(call)
+    // The timeout of a traced request is handled in that request's trace.
+    const isTraced = spans?.currentIds() !== undefined
+    const call = new PendingCall(
+      nowMs() + ms,
+      isTraced ? AsyncLocalStorage.bind(onTimeout) : onTimeout,
+    )
+    insertBefore(ends, call)
     if (!isArmed) arm(ms)
     return call
   }
-  const remove = (call: PendingCall) => pending.delete(call)
   const expireAll = () => {
-    const calls = [...pending] // not those that the handlers add
-    for (const call of calls) if (remove(call)) call.onTimeout()
+    const calls: PendingCall[] = [] // not those that the handlers add
+    for (let call = ends.next; call !== ends; call = call.next) calls.push(call)
+    calls.forEach(expire)
     return calls.length
   }
-  return { add, remove, expireAll, within: (promise) => settleWithin({ add, remove }, promise) }
+  return { add, remove, expireAll, within: (promise) => settleWithin(add, promise) }
+}
+
+function insertBefore(next: PendingCall, call: PendingCall): void {
+  call.previous = next.previous
+  call.next = next
+  next.previous.next = call
+  next.previous = call
+}
+
+function remove(call: PendingCall): boolean {
+  if (call.next === call) return false
+  call.previous.next = call.next
+  call.next.previous = call.previous
+  call.previous = call
+  call.next = call
+  return true
+}
+
+function expire(call: PendingCall): void {
+  if (remove(call)) call.onTimeout()
 }
 
 /** Settles as `promise` does, or resolves to `undefined` at the deadline. */
-function settleWithin<T>(
-  { add, remove }: Pick<DeadlineQueue, 'add' | 'remove'>,
-  promise: Promise<T>,
-): Promise<T | undefined> {
+function settleWithin<T>(add: DeadlineQueue['add'], promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const call = add(() => {
       resolve(undefined)
