@@ -18,7 +18,7 @@ export interface DeadlineQueue {
 
 /**
  * A call in a circular list. A removed call has links to itself only, so that it keeps no other
- * call alive. In a `Set`, removed calls survive minor garbage collections, which take twice as long.
+ * call alive. In a `Set`, removed calls survived minor garbage collections and doubled their time.
  */
 class PendingCall {
   readonly deadlineMs: number
