@@ -1,10 +1,11 @@
 // Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
 // each denial. Counts nothing.
+import type { Decision } from './algorithm.ts'
 import type { CounterUpdate } from './counter-store.ts'
 import type { LimitRequest } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
 import type { Rule, RuleSet } from './rule.ts'
-import { LimitRequestError, type UncheckedReason } from './verdict.ts'
+import { type CheckedLimit, LimitRequestError, type UncheckedReason } from './verdict.ts'
 
 /** One limit that a call hits. */
 export interface Check {
@@ -94,4 +95,16 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
 function vetoOf(rule: Rule, { areAllShadow, areAllQuotas }: PlanOptions): CounterUpdate['veto'] {
   if (areAllShadow || rule.isShadow) return 'never'
   return areAllQuotas || rule.isQuota ? 'together' : 'alone'
+}
+
+/** The checks of a call with their decisions, which have the same order. */
+export function pairDecisions(
+  checks: readonly Check[],
+  decisions: readonly Decision[],
+): CheckedLimit[] {
+  return checks.map(({ descriptorIndex, rule, requestedHits }, at) => {
+    const decision = decisions[at]
+    if (decision === undefined) throw new Error('Cannot decide: the decision of a check is missing')
+    return { descriptorIndex, rule, requestedHits, decision }
+  })
 }

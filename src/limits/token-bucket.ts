@@ -61,14 +61,15 @@ export function decideBucket(
   const admitted = hits < 0 || requested <= full
   const after = admitted ? Math.max(0, level + hits * hitUnits) : level
   // If the clock was set back, nothing drains until it reaches the time of the state.
-  const untilUs = (units: number) => atUs - nowUs + Math.ceil(units / drainUnits)
-  const resetUs = after === 0 ? 0 : untilUs(after)
+  const pausedUs = atUs - nowUs
+  const resetUs = after === 0 ? 0 : pausedUs + Math.ceil(after / drainUnits)
+  const fitsInUs = pausedUs + Math.ceil((requested - full) / drainUnits)
   return {
     admitted,
     remaining: Math.max(0, Math.floor((singleHits * hitUnits - after) / hitUnits)),
     over: admitted ? 0 : hits,
     resetUs,
-    retryAfterUs: admitted ? 0 : hits > burst ? Infinity : untilUs(requested - full),
+    retryAfterUs: admitted ? 0 : hits > burst ? Infinity : fitsInUs,
     next: after === drained && !isClamped ? undefined : [atUs, after, hitUnits],
     expiresInUs: resetUs,
   }
@@ -77,7 +78,9 @@ export function decideBucket(
 /** The time of the state and its level, converted to the units of the current limit. */
 function lastWrite(input: DecisionInput, hitUnits: number) {
   const { state, nowUs } = input
-  const [stateUs = nowUs, storedUnits = 0, storedHitUnits = hitUnits] = state ?? []
+  const stateUs = state?.[0] ?? nowUs
+  const storedUnits = state?.[1] ?? 0
+  const storedHitUnits = state?.[2] ?? hitUnits
   const isClamped = isTooFarAhead(stateUs, input)
   // If the limit has changed, a hit is worth other units: the number of used hits is kept.
   const usedUnits =

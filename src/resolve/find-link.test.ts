@@ -1,5 +1,7 @@
 // The lookup over a store whose replies the test controls, with a simulated clock.
+import { randomBytes } from 'node:crypto'
 import { expect, test } from '@jest/globals'
+import { bytesLeftPerCall } from '../../test/kit/bytes-left.ts'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import { decideRedirect, targetOf } from '../links/decide-redirect.ts'
 import type { Link } from '../links/link.ts'
@@ -276,4 +278,16 @@ test('each lookup is counted by its tier and result', async () => {
   ]) {
     expect(counts).toContainEqual({ tier, result: outcome, value: 1 })
   }
+})
+
+test('completed lookups are freed by minor garbage collections', async () => {
+  const { reads, findAsync } = setUp()
+  let lookups = 0
+  const bytes = await bytesLeftPerCall(async () => {
+    findAsync(`code${++lookups}`).catch(() => undefined)
+    const message = randomBytes(5000).toString('hex')
+    if (lookups > 3) reads.shift()?.fail(new StoreError(message, { outcome: 'not-done' }))
+    await settled()
+  })
+  expect(bytes).toBeLessThan(2000)
 })

@@ -30,7 +30,8 @@ export interface FindDeps extends TierDeps {
 
 interface Lookup {
   readonly startedMs: number
-  readonly target: Promise<Target | undefined>
+  /** Removed at the end: a former table of the Map may keep the lookup alive. */
+  target: Promise<Target | undefined> | undefined
 }
 
 /** Creates a finder with an empty memory. */
@@ -66,11 +67,13 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
         return stale
       } finally {
         if (isCurrent()) inFlight.delete(code)
+        lookup.target = undefined
       }
     }
-    const lookup: Lookup = { startedMs, target: run() }
+    const target = run()
+    const lookup: Lookup = { startedMs, target }
     inFlight.set(code, lookup)
-    return lookup.target
+    return target
   }
   /** Joins a lookup, but accepts only a hit: a miss may predate a link created before this call. */
   const join = async (lookup: Lookup, code: string): Promise<Target | undefined> => {

@@ -5,15 +5,10 @@ import type { Decision } from '../../limits/algorithm.ts'
 import { clientKeyOf } from '../../limits/client-address.ts'
 import type { CounterUpdate } from '../../limits/counter-store.ts'
 import { findNode, valueToMatch } from '../../limits/match.ts'
-import { type Check, planChecks } from '../../limits/plan-checks.ts'
+import { type Check, pairDecisions, planChecks } from '../../limits/plan-checks.ts'
 import type { Rule, RuleSet } from '../../limits/rule.ts'
 import { listRules } from '../../limits/rule-tree.ts'
-import {
-  codeOf,
-  type CheckedLimit,
-  type ReportedLimit,
-  reportedLimitOf,
-} from '../../limits/verdict.ts'
+import { codeOf, type ReportedLimit, reportedLimitOf } from '../../limits/verdict.ts'
 
 /** The domain of the rules for clients. */
 export const CLIENT_DOMAIN = 'curtail'
@@ -92,13 +87,7 @@ export function createClientLimits(deps: {
   const countRequest = ({ checks, updates }: PlannedLimits): ClientVerdict => {
     if (updates.length === 0) return unlimited
     const decisions = store.consumeNow(updates)
-    const checked: CheckedLimit[] = []
-    for (let at = 0; at < checks.length; at++) {
-      const [check, decision] = [checks[at], decisions[at]]
-      if (check === undefined || decision === undefined) continue
-      const { descriptorIndex, rule, requestedHits } = check
-      checked.push({ descriptorIndex, rule, requestedHits, decision })
-    }
+    const checked = pairDecisions(checks, decisions)
     const code = codeOf(checked, false)
     return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
   }

@@ -5,7 +5,13 @@ import type { Decision } from '../../limits/algorithm.ts'
 import { asSubset } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 import type { LimitRequest } from '../../limits/descriptor.ts'
-import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
+import {
+  type Check,
+  pairDecisions,
+  type Plan,
+  planChecks,
+  type PlanOptions,
+} from '../../limits/plan-checks.ts'
 import type { JsonObject, RuleSet } from '../../limits/rule.ts'
 import * as verdicts from '../../limits/verdict.ts'
 import type { ClientResponseSource, MetadataSource, ClientResponse } from './client-response.ts'
@@ -165,11 +171,7 @@ function verdictOf(
   input: { request: LimitRequest; plan: Plan; decisions: readonly Decision[] },
 ): verdicts.Verdict {
   const { plan, decisions } = input
-  const checked: verdicts.CheckedLimit[] = []
-  for (const [at, { descriptorIndex, rule, requestedHits }] of plan.checks.entries()) {
-    const decision = decisions[at]
-    if (decision !== undefined) checked.push({ descriptorIndex, rule, requestedHits, decision })
-  }
+  const checked = pairDecisions(plan.checks, decisions)
   const statuses = verdicts.statusesOf(plan.uncheckedReasons, checked)
   const decidedCode = verdicts.codeOf(checked, deps.options.areAllQuotas)
   if (decidedCode === 'OVER_LIMIT' && deps.options.areAllShadow) deps.onGlobalShadow()

@@ -1,5 +1,7 @@
 // Which calls share a script, and what they return if Redis fails. The connection is a fake.
+import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
+import { bytesLeftPerCall } from '../../../test/kit/bytes-left.ts'
 import {
   admitted,
   type FakeRedisConnection,
@@ -127,4 +129,12 @@ test('a missing script that is reported after the timeout is not sent', async ()
   expect(await result).toMatch(/: unknown$/)
   await turn()
   expect(redis.sent.map(({ command }) => command)).toEqual(['evalsha'])
+})
+
+test('completed calls are freed by minor garbage collections', async () => {
+  const bytes = await bytesLeftPerCall(async () => {
+    redis.sent.length = 0
+    await add(0, update(randomBytes(5000).toString('hex')))
+  })
+  expect(bytes).toBeLessThan(2000)
 })

@@ -40,7 +40,7 @@ export function createBatches(options: {
   readonly nowUs?: (() => number) | undefined
 }): Batches {
   const { connection, keyPrefix, nowUs } = options
-  const batches = new Map<number, Batch>()
+  let batches = new Map<number, Batch>()
   let inFlight = 0
 
   const send = async ({ pending, isRetryable }: Batch) => {
@@ -59,9 +59,9 @@ export function createBatches(options: {
     }
   }
   const flush = () => {
-    const ready = [...batches.values()]
-    batches.clear()
-    for (const batch of ready) void send(batch)
+    const ready = batches
+    batches = new Map() // not cleared: a Map's former table keeps its entries alive
+    for (const batch of ready.values()) void send(batch)
   }
   const enqueue = (slot: number, pending: PendingCall) => {
     // A refund that is executed twice would erase the hits of other clients.
