@@ -3,7 +3,7 @@
 import { expect, test } from '@jest/globals'
 import { rulesOf } from '../../test/kit/rules-file.ts'
 import type { Descriptor } from './descriptor.ts'
-import { planChecks } from './plan-checks.ts'
+import { pairDecisions, planChecks } from './plan-checks.ts'
 
 const rules = rulesOf(`
 domain: d
@@ -40,4 +40,17 @@ test.each([
 ])('the window %s is one of at most a second: %p', (key, isPerSecond) => {
   const descriptor = { entries: [{ key, value: '' }] }
   expect(checksOf(descriptor, 1)).toMatchObject([{ update: { isPerSecond } }])
+})
+
+test('each check gets the decision at its position; a missing one is an error', () => {
+  const [check] = checksOf({ entries: [{ key: 'second', value: '' }] }, 3)
+  if (check === undefined) throw new Error('no check')
+  const { update, descriptorIndex, rule, requestedHits } = check
+  const decisions = [1, 2].map((hits) =>
+    update.algorithm.decide({ state: undefined, hits, nowUs: 0, limit: update.limit }),
+  )
+  const checks = [check, check]
+  const checked = decisions.map((decision) => ({ descriptorIndex, rule, requestedHits, decision }))
+  expect(pairDecisions(checks, decisions)).toEqual(checked)
+  expect(() => pairDecisions(checks, decisions.slice(1))).toThrow('the decision of a check')
 })
