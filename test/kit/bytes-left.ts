@@ -1,5 +1,5 @@
-// Garbage that minor collections do not free. A former table of a `Map` or a `Set` keeps its entries
-// alive, and refers to the next table: if the first of them is in the old generation, all stay.
+// Garbage that minor collections do not free. A former table of a `Map` or a `Set` keeps its
+// entries alive, and refers to the next table: if the first is in the old generation, all stay.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
