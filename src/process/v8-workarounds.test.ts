@@ -45,11 +45,14 @@ describe('a literal whose objects have survived minor garbage collections', () =
   /** Whether a later object of the literal is allocated in the young generation. */
   const isYoungAfter = (start: string) =>
     run(`${start}
-      const create = (number) => ({ number })
-      for (let round = 0; round < 40; round++) {
+      const create = (number) => ({ number });
+      %PrepareFunctionForOptimization(create);
+      for (let round = 0; round < 20; round++) {
         const surviving = []
-        for (let i = 0; i < 200_000; i++) surviving.push(create(i))
+        for (let i = 0; i < 100_000; i++) surviving.push(create(i))
       }
+      %OptimizeFunctionOnNextCall(create);
+      create(0)
       console.log(JSON.stringify(%InYoungGeneration(create(0))))`)
 
   test('creates further ones in the young generation', () => {
