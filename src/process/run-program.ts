@@ -11,7 +11,7 @@ import { hintOf } from './nearest.ts'
 import { hasHelpFlag, OperatorError, type Role, stopStarted, UsageError } from './role.ts'
 import { stopOnSignal } from './stop.ts'
 import { version } from './version.ts'
-import { applyV8Workarounds } from './v8-workarounds.ts'
+import { allocateInYoungGeneration, keepTicksFast } from './v8-workarounds.ts'
 
 type LoadRole = () => Promise<{ readonly role: Role }>
 
@@ -51,7 +51,7 @@ const ownRoles: Readonly<Record<string, string>> = {
  * failure, or with 2 for wrong usage or configuration.
  */
 export async function runProgram(groups: RoleGroups, invocation: Invocation): Promise<void> {
-  applyV8Workarounds()
+  keepTicksFast()
   // A closed pipe must not stop the process. Each write reports its error to its own caller.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   try {
@@ -112,6 +112,7 @@ async function run(
   const started = await starting
   if (!('exitCode' in started)) {
     stopMsMax = started.stopMsMax
+    allocateInYoungGeneration()
     return
   }
   await stopTracing()

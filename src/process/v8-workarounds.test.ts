@@ -1,12 +1,12 @@
-// What V8 does after garbage collections, in processes of their own, with and without the
-// workarounds.
+// What V8 does after garbage collections, in processes of their own, with each workaround and
+// without.
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from '@jest/globals'
 
 const module = new URL('v8-workarounds.ts', import.meta.url).href
-const withWorkarounds = `
-  import { applyV8Workarounds } from ${JSON.stringify(module)}
-  applyV8Workarounds()`
+const apply = (workaround: string) => `
+  import { ${workaround} } from ${JSON.stringify(module)}
+  ${workaround}()`
 
 /** What the program prints, as JSON. */
 function run(program: string): unknown {
@@ -33,7 +33,7 @@ describe('process.nextTick, after garbage collections without queued ticks', () 
   }
 
   test('stays monomorphic', () => {
-    expect(feedbackAfter(withWorkarounds)).toEqual(new Set(['MONOMORPHIC']))
+    expect(feedbackAfter(apply('keepTicksFast'))).toEqual(new Set(['MONOMORPHIC']))
   })
 
   test('does not without the workaround: remove it when this test fails', () => {
@@ -56,7 +56,7 @@ describe('a literal whose objects have survived minor garbage collections', () =
       console.log(JSON.stringify(%InYoungGeneration(create(0))))`)
 
   test('creates further ones in the young generation', () => {
-    expect(isYoungAfter(withWorkarounds)).toBe(true)
+    expect(isYoungAfter(apply('allocateInYoungGeneration'))).toBe(true)
   })
 
   test('does not without the workaround: remove it when this test fails', () => {
