@@ -8,7 +8,7 @@ const CALLS_PER_COLLECTION = 50
 
 /** The bytes in the heap that each call leaves behind until the next major garbage collection. */
 export async function bytesLeftPerCall(call: () => Promise<unknown>): Promise<number> {
-  setFlagsFromString('--no-allocation-site-pretenuring') // as in every role
+  setFlagsFromString('--no-allocation-site-pretenuring') // as in every service
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as NodeJS.GCFunction
   setFlagsFromString('--no-expose-gc')
