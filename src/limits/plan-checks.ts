@@ -1,5 +1,5 @@
 // Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
-// each denial. Counts nothing.
+// each denial. Counts nothing. Also pairs the checks with their decisions.
 import type { Decision } from './algorithm.ts'
 import type { CounterUpdate } from './counter-store.ts'
 import type { LimitRequest } from './descriptor.ts'

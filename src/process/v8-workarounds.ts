@@ -1,4 +1,4 @@
-// Workarounds for optimizations of V8 that make a server slower.
+// Workarounds for behaviour of V8 that slows servers down.
 import { executionAsyncResource } from 'node:async_hooks'
 import { setFlagsFromString } from 'node:v8'
 
@@ -19,8 +19,11 @@ export function keepTicksFast(): void {
 /**
  * If most objects of a literal survive a minor garbage collection, as they may during a burst of
  * requests, V8 allocates all later ones in the old generation. There they keep whatever they refer
- * to until the next major collection, so that each request leaves up to kilobytes behind. Call it
- * after the start: V8 rejects modules that were compiled with other flags (compile-cache.js).
+ * to until the next major collection, so that a request leaves up to several kilobytes behind.
+ * Literals for which V8 has decided this before the call are not affected.
+ *
+ * Call it once the process has started: V8 rejects compiled modules that were written with other
+ * flags (compile-cache.js). Threads that start later have their own folder of compiled modules.
  */
 export function allocateInYoungGeneration(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
