@@ -1,5 +1,4 @@
-// A service changes a flag of V8, but only after its start: V8 rejects compiled modules that were
-// written with other flags.
+// A service switches off an optimization of V8 (src/process/v8-workarounds.ts).
 import { expect, test } from '@jest/globals'
 import { startStandalone } from '../../kit/processes/standalone.ts'
 import { waitFor } from '../../kit/wait-for.ts'
@@ -16,7 +15,7 @@ process.on('SIGUSR2', () => {
 const NODE_OPTIONS = `--import=${probe}`
 
 test(
-  'a service changes the flags of V8 after its start',
+  'a service changes the flags of V8',
   async () => {
     const service = await startStandalone({ env: { NODE_OPTIONS } })
     try {
