@@ -260,13 +260,21 @@ export function createMetrics() {
 /** The metrics of one process. Modules declare the subset that they use with `Pick`. */
 export type Metrics = ReturnType<typeof createMetrics>
 
+/** prom-client's quantiles of the event loop lag. */
+const LAG_QUANTILES = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'] as const
+const MS_MAX = 2 ** 31 - 1
+
 /**
  * Adds prom-client's process metrics (CPU, memory) and measures the event loop lag for the life of
- * the process: prom-client's own lag metric resets on each scrape, and each of two scrapers would
- * read only the time since the other's scrape.
+ * the process. prom-client's own quantiles of it are left out: they reset on each scrape, so that
+ * each of two scrapers would read only the time since the other's scrape, and they wake an idle
+ * process every 10 ms.
  */
 export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
-  collectDefaultMetrics({ register: metrics.registry })
+  const { registry } = metrics
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: MS_MAX })
+  for (const quantile of LAG_QUANTILES)
+    registry.removeSingleMetric(`nodejs_eventloop_lag_${quantile}_seconds`)
   const lag = metrics.loopLagSeconds.labels()
   const observe = (seconds: number) => {
     lag.observe(seconds)
