@@ -23,7 +23,6 @@ descriptors:
         descriptors: [{key: client, rate_limit: {unit: minute, requests_per_unit: 300}}]
 `
 const PORTS = 4
-const UPSTREAMS = 2
 /** The stack's own edges have lower ordinals. */
 const EDGE_ORDINAL = 9
 
@@ -50,7 +49,7 @@ export async function startPathPeer(given: {
   })
   closing.push(() => limiter.stop())
   const sample = await sampleResponse(sampleUrl)
-  const upstreams = Array.from({ length: UPSTREAMS }, () =>
+  const upstreams = stack.redirects.map(() =>
     startFloor('redirect-floor.ts', ['setpriv', '--pdeathsig', 'KILL']),
   )
   closing.push(...upstreams.map((upstream) => () => upstream.stop()))

@@ -22,12 +22,12 @@ import {
 } from './path-service.ts'
 import { type BenchOptions, conditionsOf, type Report } from './report.ts'
 
-const RATES = [1000, 2000, 3000, 4000, 6000, 8000, 12_000] as const
+const RATES = [1000, 2000, 3000, 4000, 8000] as const
 /** The rates of the loads other than `nat`. */
 const FEWER_RATES = [1000, 4000, 8000] as const
 const CREATE_RATES = [40, 400] as const
 /** The rates while the cache has every link. */
-const RATES_ALL_CACHED = [2000, 3000, 4000] as const
+const RATES_ALL_CACHED = [1000, 2000, 4000] as const
 /** Redirects per second while links are created. */
 const REDIRECTS_WITH_CREATES = 1000
 /** Long enough for V8 and the JVM to compile hot code, because a service runs for days. */
@@ -48,13 +48,9 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
     const spans = await measureInTurn({ ...shared, offers: offersOf(options.seconds) })
     await fillCache(cachePort, LINKS)
     options.log('the cache has every link')
-    const alone = {
-      load: 'nat',
-      rates: RATES_ALL_CACHED,
-      seconds: options.seconds,
-      cachedLinks: LINKS,
-    } as const
-    spans.push(...(await measureInTurn({ ...shared, offers: offersAlone(alone) })))
+    const alone = { rates: RATES_ALL_CACHED, seconds: options.seconds, cachedLinks: LINKS }
+    const offers = (['public', 'nat'] as const).flatMap((load) => offersAlone({ load, ...alone }))
+    spans.push(...(await measureInTurn({ ...shared, offers })))
     return pathReportOf({
       spans,
       conditions: {
@@ -124,7 +120,7 @@ async function startContenders(
   options: BenchOptions,
   closing: Stop[],
 ): Promise<{ readonly contenders: readonly Contender[]; readonly cachePort: number }> {
-  const stack = await startService({ links: LINKS, log: options.log })
+  const stack = await startService({ pods: 1, links: LINKS, log: options.log })
   closing.push(() => stack.stop())
   const cachePort = stack.cache.port
   await stack.writeRules(await rulesOf({ hasAllowance: true }))

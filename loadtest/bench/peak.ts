@@ -19,6 +19,7 @@ import {
   renderSpan,
   startService,
 } from './path-service.ts'
+import { moveToCores } from './pinning.ts'
 import { type BenchOptions, conditionsOf, type Report } from './report.ts'
 
 const PEAK = 12_000
@@ -44,7 +45,7 @@ const cores = availableParallelism()
 /** More pods and workers on a larger machine. */
 const size = {
   pods: Math.ceil(cores / 4),
-  envoyWorkers: Math.max(2, Math.floor(cores / 4)),
+  envoyWorkers: Math.max(1, Math.floor(cores / 2)),
 } as const
 
 /** One kind of load at a rate on a contender. */
@@ -72,11 +73,15 @@ export async function benchPeak(
       contenderOf('ours', stack, stack.edge),
       contenderOf('allowance', stack, allowed),
     ]
-    const measures = [openLoop(links), mixed(links)]
+    const measures = [
+      { measure: openLoop(links), hasOwnCores: true },
+      { measure: mixed(links), hasOwnCores: false }, // k6 needs more than the other cores
+    ]
     const spans: PathSpan[] = []
     const verdict: string[] = []
-    for (const measure of measures) {
+    for (const { measure, hasOwnCores } of measures) {
       for (const contender of contenders) {
+        placeOnCores(contender, hasOwnCores)
         const climbed = await climb({ measure, contender, seconds, log })
         spans.push(...climbed.spans)
         verdict.push(climbed.verdict)
@@ -92,6 +97,22 @@ export async function benchPeak(
   } finally {
     await stopInTurn(closing.toReversed())
   }
+}
+
+/**
+ * Moves the workers of Envoy to cores of their own, as the kubelet's static CPU manager does, and
+ * all other processes to the other cores; or all to all cores. With one core, has no effect.
+ */
+function placeOnCores({ pids }: Contender, hasOwnCores: boolean): void {
+  if (cores === 1) return
+  const all = `0-${cores - 1}`
+  const ofEnvoy = `0-${size.envoyWorkers - 1}`
+  const others = `${size.envoyWorkers}-${cores - 1}`
+  const move = (each: readonly number[], to: string) => {
+    for (const pid of each) moveToCores(pid, hasOwnCores ? to : all)
+  }
+  for (const [name, each] of Object.entries(pids)) move(each, name === 'envoy' ? ofEnvoy : others)
+  move([process.pid], others)
 }
 
 /** Whether every request was sent and got the right response, with p99 under its maximum. */
