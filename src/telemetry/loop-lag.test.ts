@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { TICK_MS, TICKS_MAX, watchLoopLag } from './loop-lag.ts'
 
-const STALL_MS = 210
+const STALL_MS = 10.5 * TICK_MS
 const HOUR_MS = 3_600_000
 
 /** Blocks the event loop. */

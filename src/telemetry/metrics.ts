@@ -228,7 +228,7 @@ function processMetrics({ counter, gauge, histogram }: MetricFactory) {
     ),
     loopLagSeconds: histogram(
       'curtail_event_loop_lag_seconds',
-      'Delay of the event loop, measured every 20 ms.',
+      'Delay of the event loop, measured every 100 ms.',
       { buckets: LAG_BUCKETS },
     ),
     buildInfo: gauge('curtail_build_info', 'Always 1; the labels describe the program.', [
