@@ -262,7 +262,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 
 /** prom-client's quantiles of the event loop lag. */
 const LAG_QUANTILES = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'] as const
-const MS_MAX = 2 ** 31 - 1
+/** The longest period of prom-client's clock: 24 days. */
+const CLOCK_MS_MAX = 2 ** 31 - 1
 
 /**
  * Adds prom-client's process metrics (CPU, memory) and measures the event loop lag for the life of
@@ -272,7 +273,7 @@ const MS_MAX = 2 ** 31 - 1
  */
 export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
   const { registry } = metrics
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: MS_MAX })
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: CLOCK_MS_MAX })
   for (const quantile of LAG_QUANTILES)
     registry.removeSingleMetric(`nodejs_eventloop_lag_${quantile}_seconds`)
   const lag = metrics.loopLagSeconds.labels()
