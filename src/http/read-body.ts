@@ -28,6 +28,7 @@ export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Rea
   const { headers, httpVersion } = req
   if (Number(headers['content-length'] ?? 0) > BODY_BYTES_MAX) return Promise.resolve('too-large')
   if (expectsContinue.test(headers.expect ?? '') && httpVersion === '1.1') res.writeContinue()
+  if (req.readableEnded) return Promise.resolve(Buffer.alloc(0)) // no events without a body
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let length = 0

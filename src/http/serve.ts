@@ -65,10 +65,7 @@ interface ListenOptions {
   readonly host?: string
   /** Name of the setting that chose the port. */
   readonly setting: string
-  /**
-   * Called with the error if a connection cannot be accepted, for example without a free
-   * descriptor.
-   */
+  /** Called with the error if a connection cannot be accepted: no free descriptor, for example. */
   readonly onError: (error: unknown) => void
   /** How long `drain` waits for requests in flight. @default 3500 */
   readonly drainMsMax?: number
@@ -87,6 +84,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     requestTimeout: REQUEST_MS_MAX,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     requireHostHeader: false, // `hostFault` checks it; the response is a problem document
+    // A request without a body emits no 'end' or 'close', which saves a tenth of a redirect's time.
+    optimizeEmptyRequests: true,
   })
   server.maxConnections = CONNECTIONS_MAX
   // A client that half-closes the connection after its request still gets its response.
