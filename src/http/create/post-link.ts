@@ -82,16 +82,12 @@ function sendCreated(
   limited: Limited,
 ): void {
   const body = JSON.stringify({ short_url: shortUrl, expires_at: expiresAt })
-  const headers = [
-    ...['Content-Type', 'application/json; charset=utf-8'],
-    ...['Content-Length', String(Buffer.byteLength(body))],
-    ...['Location', shortUrl],
-    ...['Cache-Control', 'no-store'],
-  ]
+  const headers = ['Content-Type', 'application/json; charset=utf-8', 'Cache-Control', 'no-store']
+  headers.push('Location', shortUrl, 'Content-Length', String(body.length)) // the body is ASCII
   if (replayed) headers.push('Idempotency-Replayed', 'true')
   addLimitHeaders(headers, limited)
   res.writeHead(201, headers)
-  res.end(body)
+  res.end(body, 'latin1') // the same bytes, but faster to write than UTF-8
 }
 
 /** Creates the link and renders the outcome for the API. */
