@@ -87,7 +87,7 @@ function addRoundValues(
   })
 }
 
-/** `dividend % divisor` in less time, for whole numbers of which the sum is below 2^53. */
+/** `dividend % divisor` in less time, for whole numbers whose sum is below 2^53. */
 function modulo(dividend: number, divisor: number): number {
   return dividend - Math.floor(dividend / divisor) * divisor
 }

@@ -46,7 +46,7 @@ export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Rea
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
     })
     req.on('close', () => {
-      if (!req.readableEnded) resolve('aborted') // to resolve twice takes 0.3 µs
+      if (!req.readableEnded) resolve('aborted') // resolving twice takes 0.3 µs
     })
     req.on('error', () => {
       resolve('aborted')
